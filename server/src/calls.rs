@@ -13,7 +13,9 @@ use futures_util::{Stream, StreamExt};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, oneshot};
 
-use crate::call::{Answer, Command, Event, Failure, Opened, Pairs, Started};
+use crate::call::{
+    Answer, Command, Event, Failure, Opened, PREFIX_BYTES, Pairs, Started, prefixed,
+};
 use crate::events::Events;
 use crate::outgoing::Outgoing;
 use crate::peer::Unsent;
@@ -202,16 +204,17 @@ impl Calls {
     }
 
     /// Send a message of a stream: whether more may follow at once.
-    pub fn send(&self, id: u64, data: Vec<u8>) -> bool {
+    pub fn send(&self, id: u64, message: &[u8]) -> bool {
         let (peer, may_go_on) = match self.slots.lock().get(&id) {
             Some(Slot {
                 peer: Some(peer),
                 messages: Some(messages),
                 ..
-            }) => (peer.clone(), messages.count(data.len())),
+            }) => (peer.clone(), messages.count(PREFIX_BYTES + message.len())),
             _ => return true,
         };
-        self.command(id, Command::Send(Unsent::count(data, peer)));
+        let message = Unsent::count(prefixed(message), peer);
+        self.command(id, Command::Send(message));
         may_go_on
     }
 
@@ -220,7 +223,7 @@ impl Calls {
     pub fn answer(
         &self,
         id: u64,
-        data: Vec<u8>,
+        message: &[u8],
         headers: Pairs,
         trailers: Pairs,
         most: usize,
@@ -233,7 +236,7 @@ impl Calls {
             _ => return true,
         };
         let unsent = peer.unsent.load(Relaxed);
-        if unsent > 0 && unsent + data.len() > most {
+        if unsent > 0 && unsent + message.len() > most {
             let failure = Failure {
                 trailers,
                 ..overloaded.clone()
@@ -241,7 +244,7 @@ impl Calls {
             self.command(id, Command::Fail(failure));
             return false;
         }
-        let message = Unsent::count(data, peer);
+        let message = Unsent::count(prefixed(message), peer);
         self.command(
             id,
             Command::Answer(Answer {

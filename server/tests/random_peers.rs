@@ -133,7 +133,7 @@ impl Handlers {
                 // It is over, whether it is answered or fails.
                 self.calls.answer(
                     id,
-                    data,
+                    &data,
                     vec![],
                     trailers,
                     MAX_UNSENT_BYTES,
@@ -149,7 +149,7 @@ impl Handlers {
                 {
                     self.calls.command(id, Command::Start(vec![], vec![]));
                 }
-                self.calls.send(id, data);
+                self.calls.send(id, &data);
             }
             6 => self.calls.command(id, Command::Close),
             _ => {}

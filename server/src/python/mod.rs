@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::oneshot;
 
-use crate::call::{Command, Event, Failure, Opened, Pairs, UNAUTHENTICATED, prefixed};
+use crate::call::{Command, Event, Failure, Opened, Pairs, UNAUTHENTICATED};
 use crate::calls::Calls;
 use crate::connect::{Kind, Method, Protocols};
 use crate::connection::Shared;
@@ -262,7 +262,7 @@ impl Transport {
         let settings = &self.server.shared.settings;
         self.calls.answer(
             number,
-            prefixed(message),
+            message,
             headers,
             trailers,
             settings.max_unsent_bytes,
@@ -277,7 +277,7 @@ impl Transport {
     }
 
     fn send(&self, number: u64, message: &[u8]) -> bool {
-        self.calls.send(number, prefixed(message))
+        self.calls.send(number, message)
     }
 
     fn close(&self, number: u64) {
