@@ -1,23 +1,26 @@
-//! The body of a request. Its first frame may have been read before, for the size of the message.
+//! Bodies of requests, whose first frame may have been read before, for the size of the message; and
+//! bodies of answers.
 
+use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use http_body::{Body, Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 
 use crate::peer::Held;
+use crate::{connect, grpc};
 
 /// Bytes of a refused message that are read and forgotten.
 const DISCARDED_BYTES: usize = 1 << 20;
 
 /// A body that must arrive within a time, and may be replaced by an empty message.
 pub struct ReadAhead {
-    first: Option<Frame<Bytes>>,
+    first: Option<Bytes>,
     rest: Option<Incoming>,
     /// What came of the message, where it is to be held until it is whole.
     held: Option<Held>,
@@ -46,7 +49,7 @@ impl ReadAhead {
             Bytes::new()
         };
         ReadAhead {
-            first: Some(Frame::data(data)),
+            first: Some(data),
             rest: None,
             held: None,
             timeout: None,
@@ -56,10 +59,10 @@ impl ReadAhead {
 
     /// Read the rest and forget it, up to a bound: a peer of HTTP/1.1 that is still sending would
     /// take the end of the connection for a fault, and never see the answer.
-    pub async fn discard(mut self) {
+    pub async fn discard(&mut self) {
         let mut left = DISCARDED_BYTES;
         while let Some(Ok(frame)) =
-            std::future::poll_fn(|context| Pin::new(&mut self).poll_frame(context)).await
+            std::future::poll_fn(|context| Pin::new(&mut *self).poll_frame(context)).await
         {
             left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
             if left == 0 {
@@ -74,9 +77,9 @@ impl ReadAhead {
         if self.first.is_none() {
             let frame =
                 std::future::poll_fn(|context| Pin::new(&mut *self).poll_frame(context)).await;
-            self.first = Some(frame?.ok()?);
+            self.first = Some(frame?.ok()?.into_data().ok()?);
         }
-        let mut data = self.first.as_ref()?.data_ref()?.chunk();
+        let mut data = self.first.as_deref()?;
         if data.len() < 5 {
             return None;
         }
@@ -85,7 +88,7 @@ impl ReadAhead {
     }
 }
 
-impl Body for ReadAhead {
+impl http_body::Body for ReadAhead {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -94,7 +97,7 @@ impl Body for ReadAhead {
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         if let Some(first) = self.first.take() {
-            return Poll::Ready(Some(Ok(first)));
+            return Poll::Ready(Some(Ok(Frame::data(first))));
         }
         let Some(rest) = &mut self.rest else {
             return Poll::Ready(None);
@@ -119,13 +122,58 @@ impl Body for ReadAhead {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.first.is_none() && self.rest.as_ref().is_none_or(Body::is_end_stream)
+        self.first.is_none()
+            && self
+                .rest
+                .as_ref()
+                .is_none_or(http_body::Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
         match (&self.first, &self.rest) {
             (None, Some(rest)) => rest.size_hint(),
             _ => SizeHint::default(),
+        }
+    }
+}
+
+/// The body of an answer.
+pub enum Body {
+    Grpc(grpc::Content),
+    Protocols(Box<connect::Body>),
+}
+
+impl Body {
+    pub fn whole(content: Bytes) -> Self {
+        Body::Protocols(Box::new(connect::Body::Full(content.into())))
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Body::Grpc(body) => body.poll_frame(context),
+            Body::Protocols(body) => Pin::new(body).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Body::Grpc(body) => body.is_end_stream(),
+            Body::Protocols(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Body::Grpc(_) => SizeHint::default(),
+            Body::Protocols(body) => body.size_hint(),
         }
     }
 }

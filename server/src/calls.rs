@@ -163,7 +163,7 @@ impl Calls {
 
     /// Read the messages of a stream, a few ahead of those that Python has requested, until the call
     /// is over.
-    pub async fn read<S>(self: Arc<Self>, id: u64, messages: &mut S, mut reading: Reading)
+    pub async fn read<S>(&self, id: u64, messages: &mut S, mut reading: Reading)
     where
         S: Stream<Item = Result<Bytes, Failure>> + Unpin,
     {

@@ -39,7 +39,7 @@ pub enum Kind {
 }
 
 /// One RPC.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Method {
     pub number: usize,
     pub kind: Kind,

@@ -1,22 +1,25 @@
 //! One connection: its requests, its age, and its limits against abuse.
 
-use std::pin::pin;
+use std::convert::Infallible;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use http::{Request, Response, header};
+use http::{HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::body::Body;
 use crate::call::Event;
 use crate::calls::{Calls, NO_CALL};
 use crate::connect::Protocols;
 use crate::cors;
 use crate::files::Files;
 use crate::peer::{Peer, Peers};
-use crate::request::{Body, call};
+use crate::request::{Responding, respond};
 use crate::server::Draining;
 use crate::settings::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES, Settings};
 
@@ -58,13 +61,7 @@ where
 {
     let service = {
         let (shared, peer) = (shared.clone(), peer.clone());
-        hyper::service::service_fn(move |request| {
-            let (shared, peer) = (shared.clone(), peer.clone());
-            // Boxed, so that its kilobytes are given back once a stream has begun.
-            Box::pin(async move {
-                Ok::<_, std::convert::Infallible>(answer(&shared, &peer, request).await)
-            })
-        })
+        hyper::service::service_fn(move |request| answer(&shared, &peer, request))
     };
     // It holds its builder, and no variable a copy of it: a future keeps the room of each.
     let mut connection = pin!(
@@ -99,14 +96,29 @@ where
     }
 }
 
-/// Counts a call as abandoned unless it is answered.
-struct Abandoned<'a> {
-    peer: &'a Peer,
+/// The answer to a request. One that is given up before counts as abandoned.
+struct Answering {
+    response: Responding,
+    origin: Option<HeaderValue>,
+    peer: Arc<Peer>,
     limit: u32,
     is_answered: bool,
 }
 
-impl Drop for Abandoned<'_> {
+impl Future for Answering {
+    type Output = Result<Response<Body>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut response = ready!(self.response.as_mut().poll(context));
+        if let Some(origin) = self.origin.take() {
+            cors::allow(response.headers_mut(), origin);
+        }
+        self.is_answered = true;
+        Poll::Ready(Ok(response))
+    }
+}
+
+impl Drop for Answering {
     fn drop(&mut self) {
         if !self.is_answered {
             self.peer.abandon(self.limit);
@@ -114,27 +126,24 @@ impl Drop for Abandoned<'_> {
     }
 }
 
-async fn answer(shared: &Shared, peer: &Arc<Peer>, request: Request<Incoming>) -> Response<Body> {
-    let limit = shared.settings.max_abandoned_per_second;
-    let mut abandoned = Abandoned {
-        peer,
-        limit,
-        is_answered: false,
-    };
+fn answer(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming>) -> Answering {
     let origin = cors::allowed(&shared.settings.cors_origins, &request);
-    let mut response = if let (Some(origin), true) = (&origin, cors::is_preflight(&request)) {
+    let at_once = if let (Some(origin), true) = (&origin, cors::is_preflight(&request)) {
         let requested = request
             .headers()
             .get(header::ACCESS_CONTROL_REQUEST_HEADERS);
-        cors::preflight(origin.clone(), requested).map(Body::whole)
-    } else if let Some(file) = shared.files.answer(&request) {
-        file.map(Body::whole)
+        Some(cors::preflight(origin.clone(), requested))
     } else {
-        call(shared, peer, request).await
+        shared.files.answer(&request)
     };
-    if let Some(origin) = origin {
-        cors::allow(response.headers_mut(), origin);
+    Answering {
+        response: match at_once {
+            Some(response) => Box::pin(std::future::ready(response.map(Body::whole))),
+            None => respond(shared, peer, request),
+        },
+        origin,
+        peer: peer.clone(),
+        limit: shared.settings.max_abandoned_per_second,
+        is_answered: false,
     }
-    abandoned.is_answered = true;
-    response
 }

@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Version, header
 use http_body::Frame;
 use tokio::time::{Sleep, sleep_until};
 
+use crate::body::Body;
 use crate::call::{
     Answer, DEADLINE_EXCEEDED, Failure, PREFIX_BYTES, Pairs, Started, UNIMPLEMENTED, add_pairs,
 };
@@ -82,7 +83,7 @@ impl Grpc {
         match answer {
             Ok(answer) => {
                 let message = self.compressed(answer.message);
-                self.response(answer.headers, Body::Unary(message, answer.trailers))
+                self.response(answer.headers, Content::Unary(message, answer.trailers))
             }
             Err(failure) => self.failure(failure),
         }
@@ -104,7 +105,7 @@ impl Grpc {
                     trailers: started.trailers,
                     last: None,
                 };
-                self.response(started.headers, Body::Stream(Box::new(answers)))
+                self.response(started.headers, Content::Stream(Box::new(answers)))
             }
             Err(failure) => self.failure(failure),
         }
@@ -113,15 +114,15 @@ impl Grpc {
     fn failure(self, mut failure: Failure) -> Response<Body> {
         if !failure.headers.is_empty() {
             let headers = std::mem::take(&mut failure.headers);
-            return self.response(headers, Body::Last(failed(failure).into()));
+            return self.response(headers, Content::Last(failed(failure).into()));
         }
-        let mut response = self.response(Vec::new(), Body::None);
+        let mut response = self.response(Vec::new(), Content::None);
         response.headers_mut().extend(failed(failure));
         response
     }
 
-    fn response(self, headers: Pairs, body: Body) -> Response<Body> {
-        let mut response = Response::new(body);
+    fn response(self, headers: Pairs, body: Content) -> Response<Body> {
+        let mut response = Response::new(Body::Grpc(body));
         let map = response.headers_mut();
         map.insert(
             header::CONTENT_TYPE,
@@ -153,7 +154,7 @@ impl Grpc {
 }
 
 /// The body of an answer.
-pub enum Body {
+pub enum Content {
     /// The headers say all.
     None,
     Unary(Bytes, Pairs),
@@ -161,29 +162,29 @@ pub enum Body {
     Last(Box<HeaderMap>),
 }
 
-impl Body {
+impl Content {
     pub fn is_end_stream(&self) -> bool {
-        matches!(self, Body::None)
+        matches!(self, Content::None)
     }
 
     pub fn poll_frame(
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let frame = match std::mem::replace(self, Body::None) {
-            Body::None => return Poll::Ready(None),
-            Body::Unary(message, trailers) => {
-                *self = Body::Last(succeeded(trailers).into());
+        let frame = match std::mem::replace(self, Content::None) {
+            Content::None => return Poll::Ready(None),
+            Content::Unary(message, trailers) => {
+                *self = Content::Last(succeeded(trailers).into());
                 Frame::data(message)
             }
-            Body::Last(trailers) => Frame::trailers(*trailers),
-            Body::Stream(mut answers) => match answers.poll(context) {
+            Content::Last(trailers) => Frame::trailers(*trailers),
+            Content::Stream(mut answers) => match answers.poll(context) {
                 Poll::Pending => {
-                    *self = Body::Stream(answers);
+                    *self = Content::Stream(answers);
                     return Poll::Pending;
                 }
                 Poll::Ready(Some(data)) => {
-                    *self = Body::Stream(answers);
+                    *self = Content::Stream(answers);
                     Frame::data(data)
                 }
                 Poll::Ready(None) => Frame::trailers(answers.end()),

@@ -65,7 +65,7 @@ impl Messages {
 
     /// Read and forget what still comes, for a while: `h2` closes connections on which many small
     /// frames come for streams that nobody reads.
-    pub async fn discard(self) {
+    pub async fn discard(&mut self) {
         let _ = tokio::time::timeout(DISCARD, self.body.discard()).await;
     }
 

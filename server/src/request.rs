@@ -1,220 +1,162 @@
 //! One request: the protocol that it speaks, its limits, and its admission.
 
-use std::convert::Infallible;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method as HttpMethod, Request, Response, StatusCode, header};
-use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::oneshot;
 
-use crate::body::ReadAhead;
+use crate::body::{Body, ReadAhead};
 use crate::call::{Answer, Failure, Opened, RESOURCE_EXHAUSTED};
-use crate::calls::{Calls, Guard, Reading};
-use crate::connect::{self, Admitted, Kind, Method, Refused};
+use crate::calls::{Guard, Reading};
+use crate::connect::{Admitted, Kind, Method, Refused};
 use crate::connection::Shared;
 use crate::grpc::{self, Grpc};
 use crate::messages::Messages;
 use crate::peer::{Held, Peer};
 use crate::settings::SMALL_BYTES;
 
-/// The body of an answer.
-pub enum Body {
-    Grpc(grpc::Body),
-    Protocols(Box<connect::Body>),
-}
+/// A request on the way to its answer. It is boxed, as its kilobyte is given back once a stream has
+/// begun; and so that it has no more, what a future owns is captured, and never passed on.
+pub type Responding = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
-impl Body {
-    pub fn whole(content: Bytes) -> Self {
-        Body::Protocols(Box::new(connect::Body::Full(content.into())))
-    }
-}
-
-impl http_body::Body for Body {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match self.get_mut() {
-            Body::Grpc(body) => body.poll_frame(context),
-            Body::Protocols(body) => Pin::new(body).poll_frame(context),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Body::Grpc(body) => body.is_end_stream(),
-            Body::Protocols(body) => body.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Body::Grpc(_) => SizeHint::default(),
-            Body::Protocols(body) => body.size_hint(),
-        }
-    }
-}
-
-pub async fn call(shared: &Shared, peer: &Arc<Peer>, request: Request<Incoming>) -> Response<Body> {
-    let (mut parts, body) = request.into_parts();
-    let method = shared.protocols.method(parts.uri.path()).cloned();
-    let is_unary = method
-        .as_ref()
-        .is_some_and(|method| method.kind == Kind::Unary);
+/// Answer a request.
+pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming>) -> Responding {
+    let (parts, body) = request.into_parts();
+    let method = shared.protocols.method(parts.uri.path()).copied();
     if method.is_some()
         && parts.method == HttpMethod::POST
         && !parts.headers.contains_key(header::CONTENT_TYPE)
     {
-        return missing_content_type();
+        return Box::pin(std::future::ready(missing_content_type()));
     }
+    let is_unary = method.is_some_and(|method| method.kind == Kind::Unary);
     let timeout = is_unary.then_some(shared.settings.message_timeout);
     let held = is_unary.then(|| Held::new(peer.clone()));
-    let mut body = ReadAhead::new(body, timeout, held);
+    let body = ReadAhead::new(body, timeout, held);
     let size = header_bytes(&parts);
     let within_limit = if size > shared.settings.max_header_bytes as usize {
         Err(too_many_headers(size, shared.settings.max_header_bytes))
     } else {
         Ok(())
     };
-    if let Some(method) = method.as_ref().filter(|_| grpc::is_spoken(&parts)) {
-        return by_grpc(shared, peer, method, parts, body, within_limit)
-            .await
-            .map(Body::Grpc);
-    }
-    parts.extensions.insert(peer.clone());
-    parts.extensions.insert(parts.uri.clone());
-    if let Err(failure) = within_limit {
-        return refuse(shared, parts, Some(body), failure).await;
-    }
-    let Some(method) = method.filter(|_| is_unary && parts.method == HttpMethod::POST) else {
-        return by_protocols(shared, parts, body).await;
-    };
-    let size = if is_grpc(&parts.headers) {
-        prefixed_size(shared, &mut body).await
-    } else {
-        content_length(&parts.headers)
-    };
-    if size.is_some_and(|size| may_be_read(shared, size)) {
-        return by_protocols(shared, parts, body).await;
-    }
-    let deadline = deadline(&parts.headers);
-    let opened = Opened {
-        method: method.number,
-        peer: peer.clone(),
-        headers: parts.headers.clone(),
-        query: None,
-        is_json: is_json(&parts.headers),
-        deadline,
-        message: None,
-        size: size.unwrap_or(shared.settings.max_message_bytes),
-    };
-    match within(deadline, admission(shared, opened)).await {
-        Ok((guard, rejected)) => {
-            if let Some(deadline) = deadline {
-                shorten(&mut parts.headers, deadline);
-            }
-            parts.extensions.insert(Admitted(guard.id));
-            tokio::select! {
-                response = by_protocols(shared, parts.clone(), body) => response,
-                Ok(failure) = rejected => refuse(shared, parts, None, failure).await,
-            }
-        }
-        Err(failure) => refuse(shared, parts, Some(body), failure).await,
+    match method.filter(|_| grpc::is_spoken(&parts)) {
+        Some(method) => by_grpc(
+            shared.clone(),
+            peer,
+            method,
+            parts.headers,
+            body,
+            within_limit,
+        ),
+        None => Box::pin(by_protocols(
+            shared.clone(),
+            peer.clone(),
+            method.filter(|_| is_unary && parts.method == HttpMethod::POST),
+            parts,
+            body,
+            within_limit,
+        )),
     }
 }
 
-async fn by_protocols(shared: &Shared, parts: Parts, body: ReadAhead) -> Response<Body> {
-    let request = Request::from_parts(parts, body);
-    let response = shared.protocols.answer(request).await;
-    response.map(|body| Body::Protocols(body.into()))
-}
-
-async fn by_grpc(
-    shared: &Shared,
+fn by_grpc(
+    shared: Arc<Shared>,
     peer: &Arc<Peer>,
-    method: &Method,
-    parts: Parts,
+    method: Method,
+    headers: HeaderMap,
     body: ReadAhead,
     within_limit: Result<(), Failure>,
-) -> Response<grpc::Body> {
-    let (grpc, known) = Grpc::read(&parts.headers);
+) -> Responding {
+    let (grpc, known) = Grpc::read(&headers);
     if let Err(failure) = within_limit.and(known) {
-        return grpc.answer(Err(failure));
+        return Box::pin(std::future::ready(grpc.answer(Err(failure))));
     }
-    let deadline = deadline(&parts.headers);
-    let opened = Opened {
+    let deadline = deadline(&headers);
+    let mut opened = Some(Opened {
         method: method.number,
         peer: peer.clone(),
-        headers: parts.headers,
+        headers,
         query: None,
         is_json: false,
         deadline,
         message: None,
         size: 0,
-    };
+    });
     let most = shared.settings.max_message_bytes;
-    let calls = &shared.calls;
     let held = (method.kind != Kind::Unary).then(|| Held::new(peer.clone()));
     let mut messages = Messages::new(body, most, grpc.is_gzip, held);
     match method.kind {
-        Kind::Unary => grpc.answer(within(deadline, unary(shared, opened, messages)).await),
+        Kind::Unary => Box::pin(async move {
+            let answer = unary(&shared, &mut opened, &mut messages);
+            grpc.answer(within(deadline, pin!(answer)).await)
+        }),
         Kind::ClientStream => {
-            let (guard, answered, reading) = calls.client_stream(opened);
-            tokio::spawn(read(calls.clone(), guard.id, messages, reading));
-            grpc.answer(within(deadline, received(answered)).await)
+            let (guard, answered, reading) = shared.calls.client_stream(opened.expect("a call"));
+            read(shared, guard.id, messages, reading);
+            Box::pin(async move {
+                let _guard = guard;
+                grpc.answer(within(deadline, pin!(received(answered))).await)
+            })
         }
         Kind::BidiStream => {
-            let (guard, started, reading) = calls.stream(opened);
-            tokio::spawn(read(calls.clone(), guard.id, messages, reading));
-            let started = within(deadline, received(started)).await;
-            grpc.stream(started.map(|started| (started, guard)), deadline)
+            let (guard, started, reading) = shared.calls.stream(opened.expect("a call"));
+            read(shared, guard.id, messages, reading);
+            Box::pin(async move {
+                let started = within(deadline, pin!(received(started))).await;
+                grpc.stream(started.map(|started| (started, guard)), deadline)
+            })
         }
-        Kind::ServerStream => {
-            let started = within(deadline, async {
-                let message = messages.only().await?;
-                let opened = Opened {
-                    size: message.len(),
-                    message: Some(message),
-                    ..opened
-                };
-                let (guard, started, _) = calls.stream(opened);
+        Kind::ServerStream => Box::pin(async move {
+            let started = async {
+                let opened = with_message(&mut opened, messages.only().await?);
+                let (guard, started, _) = shared.calls.stream(opened);
                 Ok((received(started).await?, guard))
-            });
-            grpc.stream(started.await, deadline)
-        }
+            };
+            grpc.stream(within(deadline, pin!(started)).await, deadline)
+        }),
     }
 }
 
 /// Read the messages of a stream until its call is over, and then what its peer goes on to send.
-async fn read(calls: Arc<Calls>, id: u64, mut messages: Messages, reading: Reading) {
-    calls.read(id, &mut messages, reading).await;
-    messages.discard().await;
+fn read(shared: Arc<Shared>, id: u64, mut messages: Messages, reading: Reading) {
+    tokio::spawn(async move {
+        shared.calls.read(id, &mut messages, reading).await;
+        messages.discard().await;
+    });
+}
+
+/// A call whose message is here.
+fn with_message(opened: &mut Option<Opened>, message: Bytes) -> Opened {
+    Opened {
+        size: message.len(),
+        message: Some(message),
+        ..opened.take().expect("a call is opened once")
+    }
 }
 
 /// A unary call of gRPC.
-async fn unary(shared: &Shared, opened: Opened, mut messages: Messages) -> Result<Answer, Failure> {
+async fn unary(
+    shared: &Shared,
+    opened: &mut Option<Opened>,
+    messages: &mut Messages,
+) -> Result<Answer, Failure> {
     let size = prefixed_size(shared, messages.body()).await.unwrap_or(0);
     if may_be_read(shared, size) {
         let message = messages.only().await?;
-        let opened = Opened {
-            size: message.len(),
-            message: Some(message),
-            ..opened
-        };
-        let (_guard, answered) = shared.calls.unary(opened);
+        let (_guard, answered) = shared.calls.unary(with_message(opened, message));
         return received(answered).await;
     }
-    let (guard, rejected) = admission(shared, Opened { size, ..opened }).await?;
+    let unread = Opened {
+        size,
+        ..opened.take().expect("a call is opened once")
+    };
+    let (guard, rejected) = admission(shared, unread).await?;
     let answered = async {
         let message = messages.only().await?;
         received(shared.calls.has_read(guard.id, message)).await
@@ -223,6 +165,64 @@ async fn unary(shared: &Shared, opened: Opened, mut messages: Messages) -> Resul
         answer = answered => answer,
         Ok(failure) = rejected => Err(failure),
     }
+}
+
+/// Answer by the other protocols. Of their calls only unary ones that are no GET wait to be admitted.
+async fn by_protocols(
+    shared: Arc<Shared>,
+    peer: Arc<Peer>,
+    method: Option<Method>,
+    mut parts: Parts,
+    mut body: ReadAhead,
+    within_limit: Result<(), Failure>,
+) -> Response<Body> {
+    let shared = &*shared;
+    parts.extensions.insert(peer.clone());
+    parts.extensions.insert(parts.uri.clone());
+    if let Err(failure) = within_limit {
+        return refuse(shared, parts, Some(body), failure).await;
+    }
+    let Some(method) = method else {
+        return pass_on(shared, parts, body).await;
+    };
+    let size = if is_grpc(&parts.headers) {
+        prefixed_size(shared, &mut body).await
+    } else {
+        content_length(&parts.headers)
+    };
+    if size.is_some_and(|size| may_be_read(shared, size)) {
+        return pass_on(shared, parts, body).await;
+    }
+    let deadline = deadline(&parts.headers);
+    let opened = Opened {
+        method: method.number,
+        peer,
+        headers: parts.headers.clone(),
+        query: None,
+        is_json: is_json(&parts.headers),
+        deadline,
+        message: None,
+        size: size.unwrap_or(shared.settings.max_message_bytes),
+    };
+    match within(deadline, pin!(admission(shared, opened))).await {
+        Ok((guard, rejected)) => {
+            if let Some(deadline) = deadline {
+                shorten(&mut parts.headers, deadline);
+            }
+            parts.extensions.insert(Admitted(guard.id));
+            tokio::select! {
+                response = pass_on(shared, parts.clone(), body) => response,
+                Ok(failure) = rejected => refuse(shared, parts, None, failure).await,
+            }
+        }
+        Err(failure) => refuse(shared, parts, Some(body), failure).await,
+    }
+}
+
+async fn pass_on(shared: &Shared, parts: Parts, body: ReadAhead) -> Response<Body> {
+    let request = Request::from_parts(parts, body);
+    let response = shared.protocols.answer(request).await;
+    response.map(|body| Body::Protocols(body.into()))
 }
 
 /// What Python said of a call.
@@ -235,7 +235,7 @@ async fn received<T>(receiver: oneshot::Receiver<Result<T, Failure>>) -> Result<
 /// Fail at a deadline.
 async fn within<T>(
     deadline: Option<Instant>,
-    future: impl Future<Output = Result<T, Failure>>,
+    future: Pin<&mut impl Future<Output = Result<T, Failure>>>,
 ) -> Result<T, Failure> {
     match deadline {
         None => future.await,
@@ -268,14 +268,14 @@ async fn refuse(
 ) -> Response<Body> {
     let is_prefixed = content_type(&parts.headers) != b"application/json"
         && content_type(&parts.headers) != b"application/proto";
-    if let (Some(body), true) = (body, parts.version < http::Version::HTTP_2) {
-        tokio::spawn(body.discard());
+    if let (Some(mut body), true) = (body, parts.version < http::Version::HTTP_2) {
+        tokio::spawn(async move { body.discard().await });
     }
     for name in ["grpc-encoding", "content-encoding", "content-length"] {
         parts.headers.remove(name);
     }
     parts.extensions.insert(Refused(failure));
-    by_protocols(shared, parts, ReadAhead::message_unread(is_prefixed)).await
+    pass_on(shared, parts, ReadAhead::message_unread(is_prefixed)).await
 }
 
 /// The size of a header list, as HTTP/2 counts it.
