@@ -15,6 +15,7 @@ if [ ! -x "$work/bin/h2spec" ]; then
     GOBIN=$work/bin go install github.com/summerwind/h2spec/cmd/h2spec@$version
 fi
 log=$work/h2spec-server.log
+: > "$log" # there before it is first looked at
 "$bin/bytepair-server" --transport native --workers 1 --grpc-address 127.0.0.1:0 --http-address none \
     --builtin-encodings r50k_base --log-format json 2> "$log" &
 server=$!

@@ -32,11 +32,15 @@ def utf8_size(content: Content) -> int:
 def contains_special(
     encoding: Encoding, found: Sequence[Content | Exception], rule: SpecialRule
 ) -> bool:
-    """Whether any text contains a special token that is not allowed in it."""
-    texts = [content for content in found if type(content) is bytes]
-    texts += [content.encode() for content in found if type(content) is str]
-    parts = [part for content in found if type(content) is list for part in content]
-    apart = [part.text.encode() for part in parts if not part.is_special_token]
+    """Whether texts, or text of segments, contain a special token that is not allowed there."""
+    texts, apart = [], []
+    for content in found:
+        if type(content) is bytes:
+            texts.append(content)
+        elif type(content) is str:
+            texts.append(content.encode())
+        elif type(content) is list:
+            apart += [part.text.encode() for part in content if not part.is_special_token]
     return encoding.contains_special(_SEPARATOR.join(texts), allowed_special=rule.allowed) or (
         bool(apart) and encoding.contains_special(_SEPARATOR.join(apart))
     )

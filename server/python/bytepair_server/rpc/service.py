@@ -131,8 +131,7 @@ class Service:
         _record_special(entry, [content], rule, call)
         count, exceeded = contents.count(entry.encoding, content, rule, limit_of(request))
         call.tokens = count
-        answer = tokenizer_pb2.CountResponse(count=count, limit_exceeded=exceeded)
-        return answer.SerializeToString() + self._names[tokenizer_pb2.CountResponse, entry.name]
+        return _counted(count, exceeded) + self._names[tokenizer_pb2.CountResponse, entry.name]
 
     def batch_count(
         self, parsed: ParsedTexts[tokenizer_pb2.BatchCountRequest], call: Call
@@ -399,8 +398,16 @@ def _unit(value: int) -> Unit | None:
 
 
 @lru_cache(1 << 12)
+def _counted(count: int, exceeded: bool) -> bytes:
+    """The first fields of an answer of Count, as bytes. Most counts are small numbers that come
+    again."""
+    response = tokenizer_pb2.CountResponse(count=count, limit_exceeded=exceeded)
+    return response.SerializeToString()
+
+
+@lru_cache(1 << 12)
 def _count_result(count: int, exceeded: bool) -> bytes:
-    """A serialised result of BatchCount. Cached, because most counts are small numbers."""
+    """One of the results of BatchCount, likewise."""
     result = tokenizer_pb2.CountResult(count=count, limit_exceeded=exceeded)
     return wire_fields.element(wire_fields.RESULTS, result.SerializeToString())
 

@@ -7,8 +7,8 @@ slows a client that sends faster than it reads; the server buffers nothing for i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from time import perf_counter
 from typing import Any, Final
@@ -17,7 +17,7 @@ from bytepair_server.admission.executor import Executor
 from bytepair_server.admission.limiter import Limiter
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.quotas import Quota, Quotas
-from bytepair_server.errors import InputTooLarge, InvalidField, Overloaded, StreamIdle
+from bytepair_server.errors import Overloaded
 from bytepair_server.observability import logs, traces
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.rpc.options import Options
@@ -28,10 +28,7 @@ from bytepair_server.streaming.open_stream import OpenStream
 from bytepair_server.streaming.session import Session, timed
 from bytepair_server.streaming.split import SplitSession
 from bytepair_server.streaming.text import CountSession, EncodeSession
-from bytepair_server.transport.interface import BrokenStream, Kind, Method, StreamCall
-
-#: gRPC's status code for a message over the limit.
-RESOURCE_EXHAUSTED: Final = 8
+from bytepair_server.transport.interface import Kind, Method, StreamCall
 
 Handler = Callable[[StreamCall], Coroutine[Any, Any, None]]
 
@@ -123,7 +120,8 @@ class StreamHandlers:
                     if quota is not None:
                         quota.enter_stream()
                         leave.append(quota.leave_stream)
-                    with self._watched() as stream:
+                    most = self._max_message_bytes
+                    with OpenStream(limiter, self._idle_seconds, most) as stream:
                         if not limiter.is_open:
                             await stream.working(limiter.opened())
                         assert self.options is not None  # the limiter opens once they are set
@@ -143,24 +141,6 @@ class StreamHandlers:
                     left()
 
         return handle
-
-    @contextmanager
-    def _watched(self) -> Iterator[OpenStream]:
-        """Track the stream of the current task, and raise the reason if it is cancelled."""
-        stream = OpenStream(self._limiter, self._idle_seconds)
-        try:
-            yield stream
-        except BrokenStream as error:
-            if error.code == RESOURCE_EXHAUSTED:
-                limit = self._max_message_bytes
-                raise InputTooLarge("message", None, limit, "bytes") from None
-            raise InvalidField("message", str(error)) from None
-        except asyncio.CancelledError:
-            if stream.idle:
-                raise StreamIdle(self._idle_seconds) from None
-            raise
-        finally:
-            stream.close()
 
     async def _converse(
         self,

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import Final, TypeVar
+from types import TracebackType
+from typing import Final, Self, TypeVar
 
 from bytepair_server.admission.limiter import Limiter
+from bytepair_server.errors import InputTooLarge, InvalidField, StreamIdle
+from bytepair_server.transport.interface import BrokenStream
 
 T = TypeVar("T")
+
+#: gRPC's number for a message over the limit.
+RESOURCE_EXHAUSTED: Final = 8
 
 
 class OpenStream:
@@ -25,19 +31,22 @@ class OpenStream:
         "_is_working",
         "_limiter",
         "_loop",
+        "_max_message_bytes",
         "_task",
         "_timer",
         "active_at",
         "idle",
     )
 
-    def __init__(self, limiter: Limiter, idle_seconds: float) -> None:
-        """Track the current task; `close` must follow.
+    def __init__(self, limiter: Limiter, idle_seconds: float, max_message_bytes: int) -> None:
+        """Watch over the current task, as a context manager; errors say why it was cancelled.
 
         Args:
-            limiter: Counts the bytes of all streams, and may cancel this one.
-            idle_seconds: The task is cancelled after this time without a message; 0: never.
+            limiter: Counts what all streams hold, and may cut this one off.
+            idle_seconds: The task is cancelled when no message came for so long; 0: never.
+            max_message_bytes: The largest message.
         """
+        self._max_message_bytes: Final = max_message_bytes
         self._limiter: Final = limiter
         self._idle_seconds: Final = idle_seconds
         self._loop: Final = asyncio.get_running_loop()
@@ -48,6 +57,27 @@ class OpenStream:
         self._timer: asyncio.TimerHandle | None = None
         if idle_seconds:
             self._timer = self._loop.call_later(idle_seconds, self._check_idle)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._limiter.untrack(self._task)
+        self.hold(0)
+        if self._timer is not None:
+            self._timer.cancel()
+        if isinstance(error, BrokenStream):
+            if error.code == RESOURCE_EXHAUSTED:
+                most = self._max_message_bytes
+                raise InputTooLarge("message", None, most, "bytes") from None
+            raise InvalidField("message", str(error)) from None
+        if isinstance(error, asyncio.CancelledError) and self.idle:
+            raise StreamIdle(self._idle_seconds) from None
 
     async def working(self, work: Awaitable[T]) -> T:
         """Await work of the server, during which the stream is not idle."""
@@ -72,16 +102,9 @@ class OpenStream:
         self.hold(size)
         self._limiter.check_held()
 
-    def close(self) -> None:
-        """Release the held bytes and stop the timer."""
-        self._limiter.untrack(self._task)
-        self.hold(0)
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _check_idle(self) -> None:
-        # The timer is renewed when it fires, not at each message: that would cost more than
-        # decoding the message.
+    def _look(self) -> None:
+        # One timer that is set again when it fires. Setting it at each message would cost more
+        # than decoding the message.
         now = self._loop.time()
         left = self._idle_seconds if self._is_working else self.active_at + self._idle_seconds - now
         if left > 0:

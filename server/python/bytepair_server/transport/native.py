@@ -219,7 +219,7 @@ class _NativeCall:
 
     def answer(self, message: bytes, trailers: Trailers = (), headers: Trailers = ()) -> None:
         self.is_over = True
-        self._native.answer(self._number, message, list(trailers), list(headers))
+        self._native.answer(self._number, message, trailers, headers)
 
     def fail(self, status: Status, trailers: Trailers = (), headers: Trailers = ()) -> None:
         self.is_over = True
@@ -227,9 +227,9 @@ class _NativeCall:
             self._number,
             status.code,
             status.message,
-            list(status.details),
-            list(trailers),
-            list(headers),
+            status.details,
+            trailers,
+            headers,
         )
 
     def cancel(self) -> None:
@@ -243,15 +243,8 @@ class NativeUnaryCall(_NativeCall):
 
     __slots__ = ("_reading",)
 
-    def __init__(
-        self,
-        native: _transport.Transport,
-        loop: asyncio.AbstractEventLoop,
-        number: int,
-        incoming: _transport.Incoming,
-    ) -> None:
-        super().__init__(native, loop, number, incoming)
-        self._reading: asyncio.Future[bytes] | None = None
+    #: Set by `read`, before which no message comes.
+    _reading: asyncio.Future[bytes]
 
     @property
     def size(self) -> int:
@@ -266,7 +259,7 @@ class NativeUnaryCall(_NativeCall):
 
     def happened(self, kind: int, payload: Any) -> None:
         """Take an event of this call."""
-        if kind == _MESSAGE and self._reading is not None and not self._reading.done():
+        if kind == _MESSAGE and not self._reading.done():
             self._reading.set_result(payload)
 
 
@@ -330,7 +323,7 @@ class NativeStreamCall(_NativeCall):
     def begin(self, headers: Trailers = ()) -> None:
         """Send headers before the first answer; where this is not called, `write` does it."""
         self._has_begun = True
-        self._native.begin(self._number, list(self._trailers), list(headers))
+        self._native.begin(self._number, self._trailers, headers)
 
     async def write(self, message: bytes) -> None:
         self._send(message)
