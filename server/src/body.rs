@@ -1,5 +1,4 @@
-//! Bodies of requests, whose first frame may have been read before, for the size of the message; and
-//! bodies of answers.
+//! Bodies of requests, which must arrive within a time, and of answers.
 
 use std::convert::Infallible;
 use std::io;
@@ -7,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
@@ -20,7 +19,8 @@ const DISCARDED_BYTES: usize = 1 << 20;
 
 /// A body that must arrive within a time, and may be replaced by an empty message.
 pub struct ReadAhead {
-    first: Option<Bytes>,
+    /// In place of what was sent.
+    replaced: Option<Bytes>,
     rest: Option<Incoming>,
     /// What came of the message, where it is to be held until it is whole.
     held: Option<Held>,
@@ -33,7 +33,7 @@ impl ReadAhead {
     /// what came of it.
     pub fn new(rest: Incoming, timeout: Option<Duration>, held: Option<Held>) -> Self {
         ReadAhead {
-            first: None,
+            replaced: None,
             rest: Some(rest),
             held,
             timeout,
@@ -49,7 +49,7 @@ impl ReadAhead {
             Bytes::new()
         };
         ReadAhead {
-            first: Some(data),
+            replaced: Some(data),
             rest: None,
             held: None,
             timeout: None,
@@ -70,22 +70,6 @@ impl ReadAhead {
             }
         }
     }
-
-    /// The prefix of a gRPC message: its size, and whether it is compressed. `None` where the body
-    /// ends or breaks before, or its first frame is shorter: it is for others to say why.
-    pub async fn prefix(&mut self) -> Option<(bool, usize)> {
-        if self.first.is_none() {
-            let frame =
-                std::future::poll_fn(|context| Pin::new(&mut *self).poll_frame(context)).await;
-            self.first = Some(frame?.ok()?.into_data().ok()?);
-        }
-        let mut data = self.first.as_deref()?;
-        if data.len() < 5 {
-            return None;
-        }
-        let is_compressed = data.get_u8() != 0;
-        Some((is_compressed, data.get_u32() as usize))
-    }
 }
 
 impl http_body::Body for ReadAhead {
@@ -96,8 +80,8 @@ impl http_body::Body for ReadAhead {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        if let Some(first) = self.first.take() {
-            return Poll::Ready(Some(Ok(Frame::data(first))));
+        if let Some(data) = self.replaced.take() {
+            return Poll::Ready(Some(Ok(Frame::data(data))));
         }
         let Some(rest) = &mut self.rest else {
             return Poll::Ready(None);
@@ -122,7 +106,7 @@ impl http_body::Body for ReadAhead {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.first.is_none()
+        self.replaced.is_none()
             && self
                 .rest
                 .as_ref()
@@ -130,7 +114,7 @@ impl http_body::Body for ReadAhead {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match (&self.first, &self.rest) {
+        match (&self.replaced, &self.rest) {
             (None, Some(rest)) => rest.size_hint(),
             _ => SizeHint::default(),
         }

@@ -1,5 +1,6 @@
 //! The messages of gRPC in the body of a request: a prefix of five bytes before each.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -45,8 +46,22 @@ impl Messages {
         }
     }
 
-    pub fn body(&mut self) -> &mut ReadAhead {
-        &mut self.body
+    /// Whether the next message is compressed, and its size; `None` where the request ends or breaks
+    /// before: `next` says how.
+    pub async fn prefix(&mut self) -> Option<(bool, usize)> {
+        loop {
+            let here = if self.part.is_empty() {
+                &self.data[..]
+            } else {
+                &self.part
+            };
+            if let Some(size) = size(here) {
+                return Some((here[0] != 0, size));
+            }
+            let body = &mut self.body;
+            let frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await;
+            self.add(frame?.ok()?.into_data().ok()?);
+        }
     }
 
     /// The message of a call that has one.

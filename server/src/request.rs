@@ -146,7 +146,12 @@ async fn unary(
     opened: &mut Option<Opened>,
     messages: &mut Messages,
 ) -> Result<Answer, Failure> {
-    let size = prefixed_size(shared, messages.body()).await.unwrap_or(0);
+    let size = match messages.prefix().await {
+        // What it inflates to is bounded, and not known.
+        Some((true, _)) => shared.settings.max_message_bytes,
+        Some((false, size)) => size,
+        None => 0,
+    };
     if may_be_read(shared, size) {
         let message = messages.only().await?;
         let (_guard, answered) = shared.calls.unary(with_message(opened, message));
@@ -173,7 +178,7 @@ async fn by_protocols(
     peer: Arc<Peer>,
     method: Option<Method>,
     mut parts: Parts,
-    mut body: ReadAhead,
+    body: ReadAhead,
     within_limit: Result<(), Failure>,
 ) -> Response<Body> {
     let shared = &*shared;
@@ -185,11 +190,7 @@ async fn by_protocols(
     let Some(method) = method else {
         return pass_on(shared, parts, body).await;
     };
-    let size = if is_grpc(&parts.headers) {
-        prefixed_size(shared, &mut body).await
-    } else {
-        content_length(&parts.headers)
-    };
+    let size = known_size(&parts.headers);
     if size.is_some_and(|size| may_be_read(shared, size)) {
         return pass_on(shared, parts, body).await;
     }
@@ -242,15 +243,6 @@ async fn within<T>(
         Some(deadline) => tokio::time::timeout_at(deadline.into(), future)
             .await
             .unwrap_or_else(|_| Err(grpc::deadline_exceeded())),
-    }
-}
-
-/// The size that the prefix of a message says; the most that it may inflate to where it is compressed.
-async fn prefixed_size(shared: &Shared, body: &mut ReadAhead) -> Option<usize> {
-    match body.prefix().await {
-        Some((true, _)) => Some(shared.settings.max_message_bytes),
-        Some((false, size)) => Some(size),
-        None => Some(0),
     }
 }
 
@@ -332,22 +324,19 @@ fn content_type(headers: &HeaderMap) -> &[u8] {
         .map_or(b"", HeaderValue::as_bytes)
 }
 
-fn is_grpc(headers: &HeaderMap) -> bool {
-    content_type(headers).starts_with(b"application/grpc")
-}
-
 fn is_json(headers: &HeaderMap) -> bool {
     let content_type = content_type(headers);
     content_type.starts_with(b"application/json") || content_type.ends_with(b"+json")
 }
 
-fn content_length(headers: &HeaderMap) -> Option<usize> {
-    headers
-        .get(header::CONTENT_LENGTH)?
-        .to_str()
-        .ok()?
-        .parse()
-        .ok()
+/// The size of a body, unless it is compressed: what that inflates to is bounded, and not known.
+fn known_size(headers: &HeaderMap) -> Option<usize> {
+    let encodings = ["content-encoding", "grpc-encoding"].map(|name| headers.get(name));
+    if encodings.iter().flatten().any(|it| *it != "identity") {
+        return None;
+    }
+    let size = headers.get(header::CONTENT_LENGTH)?;
+    size.to_str().ok()?.parse().ok()
 }
 
 const GRPC_TIMEOUT: &str = "grpc-timeout";

@@ -99,6 +99,52 @@ def test_a_connection_with_the_most_incomplete_messages_is_closed(serve: Serve) 
     assert server.stub.Count(COUNT, timeout=START_SECONDS).count == 2
 
 
+def test_a_connection_whose_streams_hold_the_most_half_messages_is_closed(serve: Serve) -> None:
+    server = serve("--transport", "native", "--max-buffered-bytes", str(MIB))
+    half = http2.message(bytes(15_000), length=60_000)
+    with http2.connection(server.target, seconds=START_SECONDS) as link:
+        with suppress(ConnectionError):
+            for number in range(MIB // len(half) + 1):
+                said = http2.frame(
+                    http2.HEADERS, http2.END_HEADERS, 2 * number + 1, http2.headers("EncodeStream")
+                )
+                link.sendall(said + http2.frame(http2.DATA, 0, 2 * number + 1, half))
+        assert ended(link)
+    assert server.stub.Count(COUNT, timeout=START_SECONDS).count == 2
+
+
+def test_messages_in_pieces_are_put_together(serve: Serve) -> None:
+    """Their prefixes too, and where a piece has the end of one and the beginning of the next."""
+    server = serve()
+    config = stream_pb2.CountStreamConfig(encoding="cl100k_base")
+    first = stream_pb2.CountStreamRequest(config=config)
+    texts = [stream_pb2.CountStreamRequest(text=text) for text in ("hello", " world")]
+    sent = {
+        "Count": http2.message(COUNT.SerializeToString()),
+        "CountStream": b"".join(
+            http2.message(each.SerializeToString()) for each in (first, *texts)
+        ),
+    }
+    with http2.connection(server.target, seconds=START_SECONDS) as link:
+        for stream, (rpc, raw) in enumerate(sent.items()):
+            number = 2 * stream + 1
+            link.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, number, http2.headers(rpc)))
+            for start in range(0, len(raw), 3):
+                link.sendall(http2.frame(http2.DATA, 0, number, raw[start : start + 3]))
+            link.sendall(http2.frame(http2.DATA, http2.END_STREAM, number))
+        answers: dict[int, bytes] = {}
+        for kind, number, payload, _ in http2.frames(link):
+            if kind == http2.DATA:
+                answers[number] = payload
+            if len(answers) == len(sent):
+                break
+    counts = [
+        tokenizer_pb2.CountResponse.FromString(answers[1][5:]).count,
+        stream_pb2.CountStreamResponse.FromString(answers[3][5:]).count,
+    ]
+    assert counts == [2, 2]
+
+
 def test_streams_with_unread_answers_are_bounded(
     serve: Serve,
 ) -> None:
