@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use tokio::sync::oneshot;
 
 use crate::body::{Body, ReadAhead};
-use crate::call::{Answer, Failure, Opened, RESOURCE_EXHAUSTED};
+use crate::call::{Answer, Failure, Opened, PREFIX_BYTES, RESOURCE_EXHAUSTED};
 use crate::calls::{Guard, Reading};
 use crate::connect::{Admitted, Kind, Method, Refused};
 use crate::connection::Shared;
@@ -329,14 +329,20 @@ fn is_json(headers: &HeaderMap) -> bool {
     content_type.starts_with(b"application/json") || content_type.ends_with(b"+json")
 }
 
-/// The size of a body, unless it is compressed: what that inflates to is bounded, and not known.
+/// The size of a message, unless it is compressed: what that inflates to is bounded, and not known.
 fn known_size(headers: &HeaderMap) -> Option<usize> {
     let encodings = ["content-encoding", "grpc-encoding"].map(|name| headers.get(name));
     if encodings.iter().flatten().any(|it| *it != "identity") {
         return None;
     }
     let size = headers.get(header::CONTENT_LENGTH)?;
-    size.to_str().ok()?.parse().ok()
+    let is_prefixed = content_type(headers).starts_with(b"application/grpc");
+    let prefix = if is_prefixed { PREFIX_BYTES } else { 0 };
+    size.to_str()
+        .ok()?
+        .parse::<usize>()
+        .ok()?
+        .checked_sub(prefix)
 }
 
 const GRPC_TIMEOUT: &str = "grpc-timeout";
