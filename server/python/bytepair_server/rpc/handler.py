@@ -37,8 +37,8 @@ JSON_COST: Final = 4
 Handling = Coroutine[Any, Any, None]
 
 
-class UnaryHandlers:
-    """The unary RPCs for a transport."""
+class Handlers:
+    """What unary and streaming RPCs share."""
 
     def __init__(
         self,
@@ -54,21 +54,20 @@ class UnaryHandlers:
         log_denials: bool,
         tracer: traces.Tracer | None = None,
     ) -> None:
-        """Make the handlers. Calls wait until `service` is set and the limiter opens.
+        """Take what they share.
 
         Args:
-            limiter: Admits calls.
-            callers: Identifies callers.
-            quotas: The callers' quotas.
-            executor: Computes large requests.
-            max_message_bytes: Maximum size of a request.
-            metrics: The metrics.
-            log: The logger of calls and errors.
-            log_calls: The level of the line for each call; None for no lines.
-            log_denials: Whether to log denials, for audits.
-            tracer: Makes spans of calls; None for no traces.
+            limiter: Admits calls and streams.
+            callers: Who may call.
+            quotas: How much each caller may ask for.
+            executor: Where messages are computed.
+            max_message_bytes: The largest message.
+            metrics: What is counted.
+            log: Where calls and faults are logged.
+            log_calls: The level of the line for each call; None for no such lines.
+            log_denials: Log what is denied, for audits.
+            tracer: Makes spans of calls; None for none.
         """
-        self.service: Service | None = None
         self._limiter: Final = limiter
         self._callers: Final = callers
         self._quotas: Final = quotas
@@ -83,7 +82,18 @@ class UnaryHandlers:
             log_denials=log_denials,
             tracer=tracer,
         )
-        self._compute: Final = self._computed if tracer is None else self._timed
+        self._is_traced: Final = tracer is not None
+
+
+class UnaryHandlers(Handlers):
+    """The unary RPCs, as a transport calls them. They answer nothing until `service` is set and the
+    limiter opens."""
+
+    def __init__(self, **shared: Any) -> None:
+        """Take what `Handlers` takes."""
+        super().__init__(**shared)
+        self.service: Service | None = None
+        self._compute: Final = self._timed if self._is_traced else self._computed
 
     def methods(self) -> list[Method]:
         """All unary RPCs. None has side effects."""

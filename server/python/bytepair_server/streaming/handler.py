@@ -9,19 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
-from bytepair_server.admission.executor import Executor
-from bytepair_server.admission.limiter import Limiter
-from bytepair_server.auth.callers import Callers
-from bytepair_server.auth.quotas import Quota, Quotas
+from bytepair_server.auth.quotas import Quota
 from bytepair_server.errors import Overloaded
-from bytepair_server.observability import logs, traces
-from bytepair_server.observability.metrics import Metrics
+from bytepair_server.rpc.handler import Handlers
 from bytepair_server.rpc.options import Options
-from bytepair_server.rpc.outcome import Outcomes, trailers
+from bytepair_server.rpc.outcome import trailers
 from bytepair_server.rpc.service import SERVICE_NAME
 from bytepair_server.streaming.decode import DecodeSession
 from bytepair_server.streaming.open_stream import OpenStream
@@ -44,56 +39,16 @@ SESSIONS: Final[dict[str, type[Session]]] = {
 _KINDS: Final = {"CountStream": Kind.CLIENT_STREAM}
 
 
-class StreamHandlers:
-    """The streaming RPCs for a transport."""
+class StreamHandlers(Handlers):
+    """The streaming RPCs, as a transport calls them. They serve nothing until `options` is set and
+    the limiter opens."""
 
-    def __init__(
-        self,
-        *,
-        limiter: Limiter,
-        callers: Callers,
-        quotas: Quotas,
-        executor: Executor,
-        max_message_bytes: int,
-        metrics: Metrics,
-        log: logs.Log,
-        log_calls: str | None,
-        log_denials: bool,
-        idle_seconds: float,
-        tracer: traces.Tracer | None = None,
-    ) -> None:
-        """Make the handlers. Streams wait until `options` is set and the limiter opens.
-
-        Args:
-            limiter: Admits streams.
-            callers: Identifies callers.
-            quotas: The callers' quotas.
-            max_message_bytes: Maximum size of a message.
-            executor: Computes large messages.
-            metrics: The metrics.
-            log: The logger of calls and errors.
-            log_calls: The level of the line for each call; None for no lines.
-            log_denials: Whether to log denials, for audits.
-            idle_seconds: A stream without a message for this time is ended; 0: never.
-            tracer: Makes spans of streams; None for no traces.
-        """
+    def __init__(self, *, idle_seconds: float, **shared: Any) -> None:
+        """Take what `Handlers` takes; a stream without a message for `idle_seconds` is ended, for 0
+        never."""
+        super().__init__(**shared)
         self.options: Options | None = None
-        self._limiter: Final = limiter
-        self._callers: Final = callers
-        self._quotas: Final = quotas
-        self._executor: Final = executor
-        self._max_message_bytes: Final = max_message_bytes
         self._idle_seconds: Final = idle_seconds
-        self._is_traced: Final = tracer is not None
-        self._outcomes: Final = partial(
-            Outcomes,
-            limiter=limiter,
-            metrics=metrics,
-            log=log,
-            log_calls=log_calls,
-            log_denials=log_denials,
-            tracer=tracer,
-        )
 
     def methods(self) -> list[Method]:
         """All streaming RPCs."""

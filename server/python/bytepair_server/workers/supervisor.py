@@ -122,8 +122,8 @@ class Supervisor:
         hangup = () if ignores_hangup else (signal.SIGHUP,)
         self._caught_signals: Final = (signal.SIGTERM, signal.SIGINT, *hangup)
         self._draining = False
-        self._start_logged = False
-        self._checking: asyncio.Task[None] | None = None
+        self._has_logged_start = False
+        self._asking: asyncio.Task[None] | None = None
         self._ended: asyncio.Future[int] | None = None
 
     async def run(self) -> int:
@@ -222,15 +222,15 @@ class Supervisor:
         except BlockingIOError:
             return
         except OSError:
-            received = b""
-        if not received:
-            # It has closed its end; `_reap` collects the process.
-            asyncio.get_running_loop().remove_reader(child.control)
-        if worker.PING in received:
-            child.answered.set()
-        if worker.SERVING in received:
-            child.serving = True
-            if not self._start_logged and all(each.serving for each in self._workers):
+            said = b""
+        if not said:
+            # It ends, which `_reap` notices.
+            asyncio.get_running_loop().remove_reader(place.control)
+        if worker.ALIVE in said:
+            place.answered.set()
+        if worker.SERVING in said:
+            place.serving = True
+            if not self._has_logged_start and all(each.serving for each in self._workers):
                 self._log_start()
 
     def _reap(self) -> None:
@@ -262,8 +262,8 @@ class Supervisor:
         self._log.error(
             "a worker ended", worker=child.number, pid=pid, status=status, replaced_in_seconds=wait
         )
-        if not self._start_logged and not any(each.serving for each in self._workers):
-            deaths = sum(each.consecutive_deaths for each in self._workers)
+        if not self._has_logged_start and not any(each.serving for each in self._workers):
+            deaths = sum(each.deaths_in_a_row for each in self._workers)
             if status == worker.EXIT_CONFIGURATION:
                 self._give_up(status)
                 return
@@ -349,7 +349,7 @@ class Supervisor:
     # Helpers
 
     def _log_start(self) -> None:
-        self._start_logged = True
+        self._has_logged_start = True
         log_start(
             self._log,
             self._configuration,
