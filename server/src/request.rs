@@ -3,7 +3,7 @@
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -20,6 +20,7 @@ use crate::grpc::{self, Grpc};
 use crate::messages::Messages;
 use crate::peer::{Held, Peer};
 use crate::settings::SMALL_BYTES;
+use crate::timeouts::{deadline, shorten};
 
 /// A request on the way to its answer. It is boxed, as its kilobyte is given back once a stream has
 /// begun; and so that it has no more, what a future owns is captured, and never passed on.
@@ -345,47 +346,6 @@ fn known_size(headers: &HeaderMap) -> Option<usize> {
         .checked_sub(prefix)
 }
 
-const GRPC_TIMEOUT: &str = "grpc-timeout";
-const CONNECT_TIMEOUT: &str = "connect-timeout-ms";
-
-/// When the time that the caller gave is over; `None` where it gave none that can be read.
-fn deadline(headers: &HeaderMap) -> Option<Instant> {
-    let timeout = match (headers.get(GRPC_TIMEOUT), headers.get(CONNECT_TIMEOUT)) {
-        (Some(value), _) => grpc_timeout(value.to_str().ok()?)?,
-        (None, Some(value)) => Duration::from_millis(value.to_str().ok()?.parse().ok()?),
-        (None, None) => return None,
-    };
-    Instant::now().checked_add(timeout)
-}
-
-fn grpc_timeout(value: &str) -> Option<Duration> {
-    let (digits, unit) = value.split_at_checked(value.len().checked_sub(1)?)?;
-    let count: u64 = digits.parse().ok()?;
-    Some(match unit {
-        "H" => Duration::from_secs(count.checked_mul(3600)?),
-        "M" => Duration::from_secs(count.checked_mul(60)?),
-        "S" => Duration::from_secs(count),
-        "m" => Duration::from_millis(count),
-        "u" => Duration::from_micros(count),
-        "n" => Duration::from_nanos(count),
-        _ => return None,
-    })
-}
-
-/// Take the time that a call has waited off its timeout. gRPC allows eight digits.
-fn shorten(headers: &mut HeaderMap, deadline: Instant) {
-    let left = deadline
-        .saturating_duration_since(Instant::now())
-        .as_millis()
-        .clamp(1, 99_999_999);
-    if let Some(value) = headers.get_mut(GRPC_TIMEOUT) {
-        *value = HeaderValue::try_from(format!("{left}m")).expect("digits");
-    }
-    if let Some(value) = headers.get_mut(CONNECT_TIMEOUT) {
-        *value = HeaderValue::from(left as u64);
-    }
-}
-
 fn missing_content_type() -> Response<Body> {
     const HELP: &[u8] =
         b"{\"code\":\"invalid_argument\",\"message\":\"the content-type header is missing; \
@@ -395,19 +355,4 @@ set content-type: application/json\"}\n";
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn timeouts_are_read_in_every_unit() {
-        assert_eq!(grpc_timeout("2H"), Some(Duration::from_secs(7200)));
-        assert_eq!(grpc_timeout("250m"), Some(Duration::from_millis(250)));
-        assert_eq!(grpc_timeout("7n"), Some(Duration::from_nanos(7)));
-        for bad in ["", "m", "1", "1x", "-1S", "é"] {
-            assert_eq!(grpc_timeout(bad), None, "{bad}");
-        }
-    }
 }
