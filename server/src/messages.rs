@@ -27,15 +27,14 @@ pub struct Messages {
     /// A message that came in parts, as far as it is here.
     part: BytesMut,
     /// Counts what waits here.
-    held: Option<Held>,
+    held: Held,
     most: usize,
     may_be_gzip: bool,
 }
 
 impl Messages {
-    /// `most`: bytes of a message, compressed and inflated. `may_be_gzip`: a header says so. `held`
-    /// counts what is here of a message, unless the body does.
-    pub fn new(body: ReadAhead, most: usize, may_be_gzip: bool, held: Option<Held>) -> Self {
+    /// `most`: bytes of a message, compressed and inflated. `may_be_gzip`: a header says so.
+    pub fn new(body: ReadAhead, most: usize, may_be_gzip: bool, held: Held) -> Self {
         Messages {
             body,
             data: Bytes::new(),
@@ -56,7 +55,9 @@ impl Messages {
                 &self.part
             };
             if let Some(size) = size(here) {
-                return Some((here[0] != 0, size));
+                let is_compressed = here[0] != 0;
+                self.record();
+                return Some((is_compressed, size));
             }
             let body = &mut self.body;
             let frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await;
@@ -139,9 +140,7 @@ impl Messages {
     }
 
     fn record(&mut self) {
-        if let Some(held) = &mut self.held {
-            held.set(self.data.len() + self.part.len());
-        }
+        self.held.set(self.data.len() + self.part.len());
     }
 }
 

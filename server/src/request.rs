@@ -38,8 +38,6 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
     }
     let is_unary = method.is_some_and(|method| method.kind == Kind::Unary);
     let timeout = is_unary.then_some(shared.settings.message_timeout);
-    let held = is_unary.then(|| Held::new(peer.clone()));
-    let body = ReadAhead::new(body, timeout, held);
     let size = header_bytes(&parts);
     let within_limit = if size > shared.settings.max_header_bytes as usize {
         Err(too_many_headers(size, shared.settings.max_header_bytes))
@@ -52,7 +50,7 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
             peer,
             method,
             parts.headers,
-            body,
+            ReadAhead::new(body, timeout, None),
             within_limit,
         ),
         None => Box::pin(by_protocols(
@@ -60,7 +58,7 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
             peer.clone(),
             method.filter(|_| is_unary && parts.method == HttpMethod::POST),
             parts,
-            body,
+            ReadAhead::new(body, timeout, is_unary.then(|| Held::new(peer.clone()))),
             within_limit,
         )),
     }
@@ -90,7 +88,7 @@ fn by_grpc(
         size: 0,
     });
     let most = shared.settings.max_message_bytes;
-    let held = (method.kind != Kind::Unary).then(|| Held::new(peer.clone()));
+    let held = Held::new(peer.clone());
     let mut messages = Messages::new(body, most, grpc.is_gzip, held);
     match method.kind {
         Kind::Unary => Box::pin(async move {
