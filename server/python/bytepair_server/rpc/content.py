@@ -32,7 +32,7 @@ def utf8_size(content: Content) -> int:
 def contains_special(
     encoding: Encoding, found: Sequence[Content | Exception], rule: SpecialRule
 ) -> bool:
-    """Whether texts, or text of segments, contain a special token that is not allowed there."""
+    """Whether any text contains a special token that is not allowed in it."""
     texts, apart = [], []
     for content in found:
         if type(content) is bytes:

@@ -38,7 +38,7 @@ Handling = Coroutine[Any, Any, None]
 
 
 class Handlers:
-    """What unary and streaming RPCs share."""
+    """The base of the handlers of unary and of streaming RPCs."""
 
     def __init__(
         self,
@@ -54,19 +54,19 @@ class Handlers:
         log_denials: bool,
         tracer: traces.Tracer | None = None,
     ) -> None:
-        """Take what they share.
+        """Hold what they share.
 
         Args:
             limiter: Admits calls and streams.
-            callers: Who may call.
-            quotas: How much each caller may ask for.
-            executor: Where messages are computed.
-            max_message_bytes: The largest message.
-            metrics: What is counted.
-            log: Where calls and faults are logged.
-            log_calls: The level of the line for each call; None for no such lines.
-            log_denials: Log what is denied, for audits.
-            tracer: Makes spans of calls; None for none.
+            callers: Identifies callers.
+            quotas: The callers' quotas.
+            executor: Computes large messages.
+            max_message_bytes: Maximum size of a message.
+            metrics: The metrics.
+            log: The logger of calls and errors.
+            log_calls: The level of the line for each call; None for no lines.
+            log_denials: Whether to log denials, for audits.
+            tracer: Makes spans of calls; None for no traces.
         """
         self._limiter: Final = limiter
         self._callers: Final = callers
@@ -86,11 +86,10 @@ class Handlers:
 
 
 class UnaryHandlers(Handlers):
-    """The unary RPCs, as a transport calls them. They answer nothing until `service` is set and the
-    limiter opens."""
+    """The unary RPCs for a transport. Calls wait until `service` is set and the limiter opens."""
 
     def __init__(self, **shared: Any) -> None:
-        """Take what `Handlers` takes."""
+        """Make the handlers; see `Handlers` for the arguments."""
         super().__init__(**shared)
         self.service: Service | None = None
         self._compute: Final = self._timed if self._is_traced else self._computed

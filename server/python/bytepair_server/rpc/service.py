@@ -399,15 +399,14 @@ def _unit(value: int) -> Unit | None:
 
 @lru_cache(1 << 12)
 def _counted(count: int, exceeded: bool) -> bytes:
-    """The first fields of an answer of Count, as bytes. Most counts are small numbers that come
-    again."""
+    """The serialised start of a Count answer. Cached, because most counts are small numbers."""
     response = tokenizer_pb2.CountResponse(count=count, limit_exceeded=exceeded)
     return response.SerializeToString()
 
 
 @lru_cache(1 << 12)
 def _count_result(count: int, exceeded: bool) -> bytes:
-    """One of the results of BatchCount, likewise."""
+    """A serialised result of BatchCount, cached likewise."""
     result = tokenizer_pb2.CountResult(count=count, limit_exceeded=exceeded)
     return wire_fields.element(wire_fields.RESULTS, result.SerializeToString())
 

@@ -40,12 +40,15 @@ _KINDS: Final = {"CountStream": Kind.CLIENT_STREAM}
 
 
 class StreamHandlers(Handlers):
-    """The streaming RPCs, as a transport calls them. They serve nothing until `options` is set and
-    the limiter opens."""
+    """The streaming RPCs for a transport. Streams wait until `options` is set and the limiter opens."""
 
     def __init__(self, *, idle_seconds: float, **shared: Any) -> None:
-        """Take what `Handlers` takes; a stream without a message for `idle_seconds` is ended, for 0
-        never."""
+        """Make the handlers.
+
+        Args:
+            idle_seconds: A stream without a message for this time is ended; 0: never.
+            shared: The arguments of `Handlers`.
+        """
         super().__init__(**shared)
         self.options: Options | None = None
         self._idle_seconds: Final = idle_seconds
@@ -75,8 +78,8 @@ class StreamHandlers(Handlers):
                     if quota is not None:
                         quota.enter_stream()
                         leave.append(quota.leave_stream)
-                    most = self._max_message_bytes
-                    with OpenStream(limiter, self._idle_seconds, most) as stream:
+                    limit = self._max_message_bytes
+                    with OpenStream(limiter, self._idle_seconds, limit) as stream:
                         if not limiter.is_open:
                             await stream.working(limiter.opened())
                         assert self.options is not None  # the limiter opens once they are set

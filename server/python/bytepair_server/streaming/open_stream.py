@@ -13,7 +13,7 @@ from bytepair_server.transport.interface import BrokenStream
 
 T = TypeVar("T")
 
-#: gRPC's number for a message over the limit.
+#: gRPC's status code for a message over the limit.
 RESOURCE_EXHAUSTED: Final = 8
 
 
@@ -39,12 +39,12 @@ class OpenStream:
     )
 
     def __init__(self, limiter: Limiter, idle_seconds: float, max_message_bytes: int) -> None:
-        """Watch over the current task, as a context manager; errors say why it was cancelled.
+        """Track the current task. On exit the reason for its cancellation is raised.
 
         Args:
-            limiter: Counts what all streams hold, and may cut this one off.
-            idle_seconds: The task is cancelled when no message came for so long; 0: never.
-            max_message_bytes: The largest message.
+            limiter: Counts the bytes of all streams, and may cancel this one.
+            idle_seconds: The task is cancelled after this time without a message; 0: never.
+            max_message_bytes: Maximum size of a message.
         """
         self._max_message_bytes: Final = max_message_bytes
         self._limiter: Final = limiter
@@ -73,8 +73,8 @@ class OpenStream:
             self._timer.cancel()
         if isinstance(error, BrokenStream):
             if error.code == RESOURCE_EXHAUSTED:
-                most = self._max_message_bytes
-                raise InputTooLarge("message", None, most, "bytes") from None
+                limit = self._max_message_bytes
+                raise InputTooLarge("message", None, limit, "bytes") from None
             raise InvalidField("message", str(error)) from None
         if isinstance(error, asyncio.CancelledError) and self.idle:
             raise StreamIdle(self._idle_seconds) from None
@@ -102,9 +102,9 @@ class OpenStream:
         self.hold(size)
         self._limiter.check_held()
 
-    def _look(self) -> None:
-        # One timer that is set again when it fires. Setting it at each message would cost more
-        # than decoding the message.
+    def _check_idle(self) -> None:
+        # The timer is renewed when it fires, not at each message: that would cost more than
+        # decoding the message.
         now = self._loop.time()
         left = self._idle_seconds if self._is_working else self.active_at + self._idle_seconds - now
         if left > 0:

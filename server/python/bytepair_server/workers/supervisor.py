@@ -123,7 +123,7 @@ class Supervisor:
         self._caught_signals: Final = (signal.SIGTERM, signal.SIGINT, *hangup)
         self._draining = False
         self._has_logged_start = False
-        self._asking: asyncio.Task[None] | None = None
+        self._checking: asyncio.Task[None] | None = None
         self._ended: asyncio.Future[int] | None = None
 
     async def run(self) -> int:
@@ -222,14 +222,14 @@ class Supervisor:
         except BlockingIOError:
             return
         except OSError:
-            said = b""
-        if not said:
-            # It ends, which `_reap` notices.
-            asyncio.get_running_loop().remove_reader(place.control)
-        if worker.ALIVE in said:
-            place.answered.set()
-        if worker.SERVING in said:
-            place.serving = True
+            received = b""
+        if not received:
+            # It has closed its end; `_reap` collects the process.
+            asyncio.get_running_loop().remove_reader(child.control)
+        if worker.PING in received:
+            child.answered.set()
+        if worker.SERVING in received:
+            child.serving = True
             if not self._has_logged_start and all(each.serving for each in self._workers):
                 self._log_start()
 
@@ -263,7 +263,7 @@ class Supervisor:
             "a worker ended", worker=child.number, pid=pid, status=status, replaced_in_seconds=wait
         )
         if not self._has_logged_start and not any(each.serving for each in self._workers):
-            deaths = sum(each.deaths_in_a_row for each in self._workers)
+            deaths = sum(each.consecutive_deaths for each in self._workers)
             if status == worker.EXIT_CONFIGURATION:
                 self._give_up(status)
                 return
