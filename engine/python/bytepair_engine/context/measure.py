@@ -127,13 +127,14 @@ class Measure:
         end = len(self.text)
         beyond: int | None = None
         marks = [Mark(start, 0)]
+        covered: Mark | None = None  # from which `beyond` was bounded
         step = (budget + 1) * _CHARACTERS + _NEAR
         while beyond is None:
             last = marks[-1]
             guess = last.place + step
             place = end if guess >= end else self._split_point(last.place, guess)
             if place == last.place < end:
-                beyond = self._end_covered(last, budget)
+                beyond, covered = self._end_covered(last, budget), last
                 step *= 4
                 continue
             count = last.count + self._between(start, last.place, place, budget - last.count)
@@ -148,7 +149,8 @@ class Measure:
             last = marks[-1]
             found = self._near(last.place, beyond)
             if found is None:
-                beyond = min(beyond, self._end_covered(last, budget) or beyond)
+                if last is not covered:
+                    beyond = min(beyond, self._end_covered(last, budget) or beyond)
                 self._check(last.place, beyond)
                 break
             count = last.count + self._between(start, last.place, found, budget - last.count)
@@ -191,13 +193,14 @@ class Measure:
             return self._native_backwards(self.fits, start, end, budget)
         beyond: int | None = None
         marks = [Mark(end, 0)]
+        covered: Mark | None = None
         step = (budget + 1) * _CHARACTERS + _NEAR
         while beyond is None:
             last = marks[-1]
             guess = last.place - step
             place = start if guess <= start else self._split_point(start, guess)
             if place == start < guess:
-                beyond = self._start_covered(start, last, budget)
+                beyond, covered = self._start_covered(start, last, budget), last
                 if beyond is not None:
                     break
             count = last.count + self._between(start, place, last.place, budget - last.count)
@@ -212,8 +215,8 @@ class Measure:
             last = marks[-1]
             found = self._near(beyond, last.place)
             if found is None:
-                covered = self._start_covered(start, last, budget)
-                beyond = beyond if covered is None else max(beyond, covered)
+                bound = None if last is covered else self._start_covered(start, last, budget)
+                beyond = beyond if bound is None else max(beyond, bound)
                 self._check(beyond, last.place)
                 break
             count = last.count + self._between(start, found, last.place, budget - last.count)
