@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -84,6 +85,21 @@ def test_where_anything_may_be_removed_nothing_is_known(tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
     file.write_bytes(made("split removed"))
     assert cover(load_encoding(EncodingSpec(name="made", file=file))) is None
+
+
+@pytest.mark.parametrize("pattern", ["[ab]", r"\s+", "ab"])
+def test_what_replaces_single_characters_and_others(pattern: str, tmp_path: Path) -> None:
+    content = json.loads(made("words, unknown"))
+    content["normalizer"] = {"type": "Replace", "pattern": {"Regex": pattern}, "content": "aa"}
+    file = tmp_path / "tokenizer.json"
+    file.write_text(json.dumps(content), encoding="utf-8")
+    encoding = load_encoding(EncodingSpec(name="made", file=file))
+    known = cover(encoding)
+    for text in ("aaaa", "a b a", "ab ab\n", "hello   world"):
+        for most in range(4):
+            end = None if known is None else known.end(text, 0, most)
+            for place in range(end if end is not None else len(text) + 1, len(text) + 1):
+                assert encoding.count(text[:place], disallowed_special=()) > most
 
 
 @pytest.mark.parametrize("kind", ["byte level", "normalised, NFC", "a prefix", "split isolated"])
