@@ -256,7 +256,7 @@ impl LongCache {
 
     fn first_slot(&self, hash: u64) -> Option<&Slot> {
         let mask = self.slots.len().wrapping_sub(1);
-        self.slots.get(hash as usize & mask)
+        self.slots.get((hash >> 32) as usize & mask)
     }
 
     fn insert(&mut self, piece: &[u8], hash: u64, ids: &[u32]) {

@@ -40,7 +40,10 @@ _KINDS: Final = {"CountStream": Kind.CLIENT_STREAM}
 
 
 class StreamHandlers(Handlers):
-    """The streaming RPCs for a transport. Streams wait until `options` is set and the limiter opens."""
+    """The streaming RPCs for a transport.
+
+    Streams wait until `options` is set and the limiter opens.
+    """
 
     def __init__(self, *, idle_seconds: float, **shared: Any) -> None:
         """Make the handlers.
