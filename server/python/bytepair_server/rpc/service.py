@@ -346,30 +346,16 @@ METHODS: Final = {
     "Encode": Method(tokenizer_pb2.EncodeRequest, Service.encode, take_text),
     "Decode": Method(tokenizer_pb2.DecodeRequest, Service.decode, take_ids),
     "Count": Method(tokenizer_pb2.CountRequest, Service.count, take_text, is_count=True),
-    "BatchEncode": Method(
-        tokenizer_pb2.BatchEncodeRequest,
-        Service.batch_encode,
-        take_texts,
-    ),
-    "BatchDecode": Method(
-        tokenizer_pb2.BatchDecodeRequest,
-        Service.batch_decode,
-        take_items,
-    ),
+    "BatchEncode": Method(tokenizer_pb2.BatchEncodeRequest, Service.batch_encode, take_texts),
+    "BatchDecode": Method(tokenizer_pb2.BatchDecodeRequest, Service.batch_decode, take_items),
     "BatchCount": Method(
-        tokenizer_pb2.BatchCountRequest,
-        Service.batch_count,
-        take_texts,
-        is_count=True,
+        tokenizer_pb2.BatchCountRequest, Service.batch_count, take_texts, is_count=True
     ),
     "Truncate": _context(context_pb2.TruncateRequest, ContextService.truncate),
     "BatchTruncate": _context(context_pb2.BatchTruncateRequest, ContextService.batch_truncate),
     "Split": _context(context_pb2.SplitRequest, ContextService.split),
     "Inspect": _context(context_pb2.InspectRequest, ContextService.inspect),
-    "ListEncodings": Method(
-        tokenizer_pb2.ListEncodingsRequest,
-        Service.list_encodings,
-    ),
+    "ListEncodings": Method(tokenizer_pb2.ListEncodingsRequest, Service.list_encodings),
     "GetEncoding": Method(tokenizer_pb2.GetEncodingRequest, Service.get_encoding),
     # Never on the event loop: the first call for a vocabulary reads all of it.
     "GetToken": Method(token_pb2.GetTokenRequest, Service.get_token, _parts=lambda _: sys.maxsize),
