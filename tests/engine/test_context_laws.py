@@ -13,18 +13,17 @@
     I2  totals are complete                  S11 the level of an end is its best
     I3  the count is Count's                 I4  stable tokens stay, whatever follows
     I5  spelled tokens are Encode's          I6  NOT_NFC is Unicode's
-    I7  nothing is changed                   I8  joiners that are needed are not reported
+    I7  the only text is a token's name      I8  joiners that are needed are not reported
 
     where                                             laws          test
     built-in encodings, both backends, awkward texts  all but these test_built_in_encodings
       random texts, with special tokens allowed       T1 to T7      test_truncate.py
                                                       S1 to S11     test_split.py
-                                                      I1 to I6      test_inspect.py
+                                                      I1 to I7      test_inspect.py
     other formats, both backends, random texts        all but these test_other_formats
     through the server: the same                      all but these server/test_context_laws.py
     T8                                                              test_truncate.py
     S8: what doubling a text costs                                  make bench-context
-    I7: no field holds text                                         test_inspect.py
     I8                                                              test_inspect.py
 
 tiktoken, `tokenizers` and `sentencepiece` count: support/context_checks.py has the checks.

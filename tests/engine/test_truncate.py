@@ -7,7 +7,7 @@ import random
 from typing import Literal
 
 import pytest
-from bytepair_engine import get_encoding
+from bytepair_engine import get_encoding, list_encodings
 from bytepair_engine.context.boundaries import Level
 from bytepair_engine.context.measure import Measure
 from bytepair_engine.context.truncating import Keep, truncated
@@ -126,8 +126,10 @@ def check(
     check_truncation(Library(encoding), text, cut, count, special)
 
 
-def test_a_start_is_found_without_reading_the_rest() -> None:
-    encoding = get_encoding("cl100k_base")
+@pytest.mark.parametrize("name", list_encodings())
+def test_a_start_is_found_without_reading_the_rest(name: str) -> None:
+    """Law T8."""
+    encoding = get_encoding(name)
     # The lone surrogate far behind would be an error if it were read.
     text = "one two three " * 1000 + "x" * 10_000_000 + "\ud800"
     assert encoding.count(encoding.truncate(text, 100)) == 100

@@ -5,7 +5,7 @@ other formats; tests/engine/test_context_laws.py lists them, and other libraries
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +82,9 @@ class Wire:
     def __init__(self, stub: tokenizer_pb2_grpc.TokenizerServiceStub, name: str) -> None:
         self._stub = stub
         self._name = name
+        request = tokenizer_pb2.GetEncodingRequest(encoding=name)
+        described = stub.GetEncoding(request).encoding
+        self.special_tokens: Collection[str] = [each.token for each in described.special_tokens]
 
     def truncate(self, text: str, cut: Cut) -> Truncation:
         fields: dict[str, Any] = {
@@ -237,10 +240,10 @@ def texts(rng: random.Random) -> list[str]:
 
 def known(declared: Path, server: RunningServer, name: str) -> tuple[Wire, Encode, list[str], bool]:
     """One encoding, what gives its ids, its special tokens, and whether it can be streamed into."""
-    request = tokenizer_pb2.GetEncodingRequest(encoding=name)
-    special = sorted(t.token for t in server.stub.GetEncoding(request).encoding.special_tokens)
+    wire = Wire(server.stub, name)
+    special = sorted(wire.special_tokens)
     if name not in OTHERS:
-        return Wire(server.stub, name), oracle(name).encode_ordinary, special, True
+        return wire, oracle(name).encode_ordinary, special, True
     file = next((declared.parent / name).iterdir())
     encoding = load_encoding(EncodingSpec(name=name, file=file))
-    return Wire(server.stub, name), encode_of(OTHERS[name]), special, can_stream(encoding)
+    return wire, encode_of(OTHERS[name]), special, can_stream(encoding)

@@ -8,7 +8,7 @@ tests/engine/test_context_laws.py.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, Protocol, get_args
@@ -42,7 +42,13 @@ class Cut:
 
 
 class Api(Protocol):
-    """What is checked."""
+    """What is checked.
+
+    Attributes:
+        special_tokens: The names of the encoding's special tokens.
+    """
+
+    special_tokens: Collection[str]
 
     def truncate(self, text: str, cut: Cut) -> Truncation:
         """Raises BudgetTooSmall."""
@@ -64,6 +70,7 @@ class Library:
 
     def __init__(self, encoding: Encoding) -> None:
         self._encoding = encoding
+        self.special_tokens: Collection[str] = encoding.special_tokens
 
     def truncate(self, text: str, cut: Cut) -> Truncation:
         return truncated(
@@ -226,6 +233,8 @@ def check_inspection(api: Api, text: str, more: str, encode: Encode, few: int = 
     stable = ids[: found.stable_tokens]
     assert encode(text[: found.stable_end]) == stable
     assert encode(text + more)[: found.stable_tokens] == stable
+    # The only text in an answer is the name of a special token.
+    assert {f.token for f in found.findings} <= {None, *api.special_tokens}
     spelled = [f for f in found.findings if f.code == FindingCode.SPECIAL_TOKEN_SPELLED]
     first = (spelled[0].token, len(text[: spelled[0].start].encode())) if spelled else None
     assert first == api.spelled(text)
