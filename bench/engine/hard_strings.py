@@ -33,7 +33,7 @@ SURROUNDINGS = [
 ]
 ALPHABET = "aAs\u017fǅʰ中の\u03011² \n\r\t\u00a0\u3000'/._\0\u200d\U0001f642"
 FILLERS = ["a", "A", " x", "é", "中", "1", " ", "\n", ".", "a'"]
-MOST_SHIFT = 130
+MAX_SHIFT = 130
 RANDOM_STRINGS = 180_000
 
 
@@ -95,7 +95,7 @@ def short_strings() -> Iterator[str]:
 
 def at_every_alignment() -> Iterator[str]:
     """Hard strings behind fillers of every length."""
-    for shift, filler in product(range(MOST_SHIFT), FILLERS):
+    for shift, filler in product(range(MAX_SHIFT), FILLERS):
         for index, hard in enumerate(HARD_PIECES):
             yield filler * shift + hard + HARD_CHARACTERS[(shift + index) % len(HARD_CHARACTERS)]
 

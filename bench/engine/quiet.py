@@ -11,8 +11,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 #: What others may use of all cores while a round counts as quiet.
-MOST_BY_OTHERS = 0.03
-MOST_ROUNDS = 60
+MAX_BY_OTHERS = 0.03
+MAX_ROUNDS = 60
 
 
 def quiet_rounds(measure: Callable[[], T], wanted: int) -> tuple[list[T], int]:
@@ -27,13 +27,13 @@ def quiet_rounds(measure: Callable[[], T], wanted: int) -> tuple[list[T], int]:
     """
     kept: list[T] = []
     made = 0
-    while made < MOST_ROUNDS and len(kept) < wanted:
+    while made < MAX_ROUNDS and len(kept) < wanted:
         made += 1
         busy, own, start = _busy_seconds(), time.process_time(), time.perf_counter()
         figure = measure()
         elapsed = time.perf_counter() - start
         by_others = _busy_seconds() - busy - (time.process_time() - own)
-        if by_others <= MOST_BY_OTHERS * elapsed * (os.cpu_count() or 1):
+        if by_others <= MAX_BY_OTHERS * elapsed * (os.cpu_count() or 1):
             kept.append(figure)
     return kept, made
 

@@ -28,16 +28,16 @@ from support.worst_texts import shapes
 from bench.texts import NO_TEXTS, corpora
 
 NAME = "cl100k_base"
-MOST_GROWTH = 2.3
-MOST_BESIDE_ENGLISH = 50.0
+MAX_GROWTH = 2.3
+MAX_BESIDE_ENGLISH = 50.0
 #: Peak memory beyond the text's own, for each byte of its UTF-8. Most is where each byte is a
 #: token: 4 bytes for its id where a pre-token is merged, 4 in the core's list, and 4 in the array
 #: or 8 in Python's list.
-MOST_MEMORY = {"count": 5.0, "encode_array": 13.0, "encode": 18.0}
+MAX_MEMORY = {"count": 5.0, "encode_array": 13.0, "encode": 18.0}
 #: A smaller text is over too soon to be measured.
 LEAST_BYTES = 3_000_000
 #: Slow texts are not counted several times.
-MOST_SECONDS = 5.0
+MAX_SECONDS = 5.0
 #: The peak of a smaller one hides behind that of loading.
 LEAST_MEGABYTES_FOR_MEMORY = 64
 
@@ -93,7 +93,7 @@ def over_time(encoding: Encoding, units: dict[str, str], prose: str, megabytes: 
     missed = 0
     for name, unit in units.items():
         cost, growth = measured(encoding, unit, megabytes)
-        bad = growth > MOST_GROWTH or cost > MOST_BESIDE_ENGLISH * cold
+        bad = growth > MAX_GROWTH or cost > MAX_BESIDE_ENGLISH * cold
         missed += bad
         figures = f"{cost:9.1f}{growth:10.2f}{cost / cold:8.1f}{cost / warm:8.1f}"
         print(f"{name:28}{figures}{'   over the bound' if bad else ''}", flush=True)
@@ -104,10 +104,10 @@ def over_memory(units: dict[str, str], megabytes: int) -> int:
     """Print the peak memory of each shape; returns how many take more than they may."""
     missed = 0
     print(f"\npeak memory beyond the text, for each byte of it\n{'':28}", end="")
-    print("".join(f"{call:>14}" for call in MOST_MEMORY))
+    print("".join(f"{call:>14}" for call in MAX_MEMORY))
     for name, unit in units.items():
-        taken = {call: memory(unit, megabytes, call) for call in MOST_MEMORY}
-        bad = any(taken[call] > most for call, most in MOST_MEMORY.items())
+        taken = {call: memory(unit, megabytes, call) for call in MAX_MEMORY}
+        bad = any(taken[call] > most for call, most in MAX_MEMORY.items())
         missed += bad
         figures = "".join(f"{multiple:14.1f}" for multiple in taken.values())
         print(f"{name:28}{figures}{'   over the bound' if bad else ''}", flush=True)
@@ -129,7 +129,7 @@ def measured(encoding: Encoding, unit: str, megabytes: int) -> tuple[float, floa
 def fastest(encoding: Encoding, text: str) -> float:
     """Of three times, or of as many as fit into some seconds."""
     taken = [seconds(encoding, text)]
-    while len(taken) < 3 and sum(taken) < MOST_SECONDS:
+    while len(taken) < 3 and sum(taken) < MAX_SECONDS:
         taken.append(seconds(encoding, text))
     return min(taken)
 

@@ -43,7 +43,7 @@ from bench.reliability.watch import (
 #: What the last round may have more than the second, in its median.
 ALLOWED = {"MiB": 0.10, "threads": 0.0, "descriptors": 0.0, "streams": 0.0}
 #: More than any attack of a minute may make of a server with two workers and one encoding.
-MOST_MIB = 512
+MAX_MIB = 512
 
 
 def mixed(target: str, over: threading.Event, seed: int) -> None:
@@ -120,8 +120,8 @@ def main() -> int:
             print(shown + f"| {seen.calls} | {len(seen.failed)} | {name} |", flush=True)
         request = tokenizer_pb2.CountRequest(encoding=ENCODING, text=TEXT)
         assert server.stub.Count(request).count == COUNT
-    grew = peak > MOST_MIB
-    print(f"\nMiB at most: {peak:.0f}, allowed {MOST_MIB}")
+    grew = peak > MAX_MIB
+    print(f"\nMiB at most: {peak:.0f}, allowed {MAX_MIB}")
     a_round = len(ATTACKS)
     if len(rows) < 3 * a_round:
         print(f"too short to tell growth, which takes {3 * a_round} minutes")

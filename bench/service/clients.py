@@ -22,7 +22,7 @@ from bench.service.shapes import ENCODING
 from bench.service.text import prose
 
 CALLERS = (1, 4, 16, 64, 256)
-MOST_CALLERS = (256,)
+MAX_CALLERS = (256,)
 ROUNDS, SECONDS = 3, 1.0
 TEXT = prose(1_000)
 

@@ -24,9 +24,9 @@ from bench.service.shapes import ENCODING, Shape
 SERVER_CORE, LOAD_CORE = 1, 0
 WARM_SECONDS = 0.3
 #: A server without an answer in this time is not measured.
-MOST_SECONDS = 2.0
+MAX_SECONDS = 2.0
 #: The longest that a load runs on after it was stopped.
-MOST_LOADED_SECONDS = 60.0
+MAX_LOADED_SECONDS = 60.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -201,7 +201,7 @@ def measure(
     if len(times) < len(rows):
         raise RuntimeError(f"{shape.name}: {len(rows) - len(times)} of {len(rows)} failed")
     if not times:
-        if seconds > MOST_SECONDS:
+        if seconds > MAX_SECONDS:
             raise Stalled(f"{shape.name}: nothing came back in {seconds:.0f} s")
         how_long = 4 * seconds
         return measure(server, shape, in_flight, how_long, connections=connections, core=core)
@@ -219,7 +219,7 @@ def loaded(server: Server, shape: Shape, in_flight: int, core: int) -> Iterator[
     """
     with tempfile.NamedTemporaryFile() as request, tempfile.NamedTemporaryFile("r") as log:
         command = _h2load(server, shape, in_flight, 1, core, Path(request.name))
-        command += ["-D", _duration(MOST_LOADED_SECONDS), "--log-file", log.name]
+        command += ["-D", _duration(MAX_LOADED_SECONDS), "--log-file", log.name]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
             yield lambda: len(Path(log.name).read_bytes().splitlines())

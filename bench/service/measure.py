@@ -116,7 +116,7 @@ def main() -> None:
         else:
             ghz.show()
     if "clients" in parts:
-        clients.show(clients.MOST_CALLERS if quick else clients.CALLERS)
+        clients.show(clients.MAX_CALLERS if quick else clients.CALLERS)
 
 
 def show_one_process(wanted: list[Wanted], rounds: int, seconds: float) -> None:

@@ -17,7 +17,7 @@ from support.oracle import oracle
 from bench.service.shapes import ENCODING
 
 THREADS = 16
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 
 
 class Naive(tokenizer_pb2_grpc.TokenizerServiceServicer):
@@ -46,7 +46,7 @@ class Naive(tokenizer_pb2_grpc.TokenizerServiceServicer):
 
 def serve_grpc() -> None:
     """By grpcio's synchronous server."""
-    options = [("grpc.max_receive_message_length", MOST_BYTES)]
+    options = [("grpc.max_receive_message_length", MAX_BYTES)]
     server = grpc.server(ThreadPoolExecutor(THREADS), options=options)
     tokenizer_pb2_grpc.add_TokenizerServiceServicer_to_server(Naive(), server)  # type: ignore[no-untyped-call]
     print(server.add_insecure_port("127.0.0.1:0"), flush=True)

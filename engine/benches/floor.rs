@@ -23,7 +23,7 @@ use bytepair_core::vocabulary::rank_table::RankTable;
 use bytepair_core::vocabulary::special::SpecialSet;
 
 const ROUNDS: usize = 60;
-const MOST_BYTES: usize = 1_000_000;
+const MAX_BYTES: usize = 1_000_000;
 const LONGEST: usize = 15;
 const CACHE_BYTES: usize = 64 << 20;
 
@@ -102,7 +102,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     for path in texts {
         let text = fs::read_to_string(path)?;
-        let most = text.len().min(MOST_BYTES);
+        let most = text.len().min(MAX_BYTES);
         let end = (0..=most).rfind(|&at| text.is_char_boundary(at));
         let text = &text[..end.unwrap_or(0)];
         let (mut pieces, mut found) = (0, 0);

@@ -21,7 +21,7 @@ const LEAST_WINDOW: usize = 4 * 1024;
 const RESTART: usize = 192;
 
 /// Ends of pre-tokens that are kept when they are passed.
-const MOST_PASSED: usize = 4096;
+const MAX_PASSED: usize = 4096;
 
 /// The bytes of the longest pre-token, and of what is looked through for a split point.
 const NEAR: usize = 256;
@@ -80,7 +80,7 @@ impl<'a> Scan<'a> {
             }
             Err(_) => self.restart(),
         }
-        if self.first > MOST_PASSED {
+        if self.first > MAX_PASSED {
             self.places.drain(..self.first);
             self.sums.sums.drain(..self.first);
             self.first = 0;

@@ -2,9 +2,9 @@
 //! that is in none of them is merged.
 
 use crate::cache::recent::{Recent, Slot};
-use crate::cache::{Cache, Entry, LONGEST_PIECE, MOST_IDS, long_hash};
+use crate::cache::{Cache, Entry, MAX_IDS, MAX_PIECE_BYTES, long_hash};
 use crate::merge::Merger;
-use crate::output::{MOST_RECENT, Sink};
+use crate::output::{MAX_RECENT, Sink};
 use crate::vocabulary::Vocabulary;
 use crate::vocabulary::short_table::{Key, LONGEST};
 
@@ -36,9 +36,9 @@ impl Lookup<'_> {
     ) {
         let many_new = *self.missed * MANY >= ends.len();
         *self.missed = 0;
-        let mut keys = [(Key::default(), 0); MOST_RECENT];
+        let mut keys = [(Key::default(), 0); MAX_RECENT];
         let mut at = start;
-        for ends in ends.chunks(MOST_RECENT) {
+        for ends in ends.chunks(MAX_RECENT) {
             let (mut next, mut long) = (at, 0);
             for (known, &end) in keys.iter_mut().zip(ends) {
                 let key = Key::or_none(text, next, end - next);
@@ -88,7 +88,7 @@ impl Lookup<'_> {
     #[inline(never)]
     fn fetch_long(&self, text: &[u8], start: usize, ends: &[usize]) {
         let mut at = start;
-        let mut hashes = [None; MOST_RECENT];
+        let mut hashes = [None; MAX_RECENT];
         for (hash, &end) in hashes.iter_mut().zip(ends) {
             if end - at > LONGEST {
                 let long = long_hash(&text[at..end]);
@@ -140,7 +140,7 @@ impl Lookup<'_> {
     #[inline(never)]
     fn merge_short<S: Sink>(&mut self, piece: &[u8], key: Key, hash: u64, sink: &mut S) {
         // An entry holds the ids of every piece of at most that many bytes.
-        let long = (piece.len() > MOST_IDS).then(|| long_hash(piece));
+        let long = (piece.len() > MAX_IDS).then(|| long_hash(piece));
         if let Some(ids) = long.and_then(|long| self.cache.find_long(piece, long)) {
             sink.extend(ids);
             return;
@@ -157,7 +157,7 @@ impl Lookup<'_> {
 
     fn encode_long<S: Sink>(&mut self, piece: &[u8], sink: &mut S) {
         let hash = long_hash(piece);
-        if piece.len() > LONGEST_PIECE {
+        if piece.len() > MAX_PIECE_BYTES {
             match self.vocabulary.whole_long(piece, hash) {
                 Some(id) => sink.push(id),
                 None => sink.extend(self.merger.merge(self.vocabulary, piece)),

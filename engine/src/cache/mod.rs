@@ -17,17 +17,17 @@ const FIRST_SETS: usize = 1 << 6;
 const FIRST_ENTRIES: usize = 1 << 10;
 
 /// Maximum length of a cached piece, in bytes.
-pub const LONGEST_PIECE: usize = 255;
+pub const MAX_PIECE_BYTES: usize = 255;
 
 /// Maximum number of ids in an entry of a short key, which makes it one cache line.
-pub const MOST_IDS: usize = 11;
+pub const MAX_IDS: usize = 11;
 
 /// A short piece and its ids.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub struct Entry {
     key: Key,
-    ids: [u32; MOST_IDS],
+    ids: [u32; MAX_IDS],
     count: u32,
 }
 
@@ -36,7 +36,7 @@ impl Entry {
     pub fn new(key: Key, ids: &[u32]) -> Option<Self> {
         let mut entry = Entry {
             key,
-            ids: [0; MOST_IDS],
+            ids: [0; MAX_IDS],
             count: ids.len() as u32,
         };
         entry.ids.get_mut(..ids.len())?.copy_from_slice(ids);
@@ -64,7 +64,7 @@ struct Set([Place; WAYS]);
 #[derive(Debug)]
 pub struct Cache {
     sets: Vec<Set>,
-    most_sets: usize,
+    max_sets: usize,
     /// The entries in the order of insertion, after an unused one. The capacity is reserved at
     /// first use, as for `LongCache::arena`.
     entries: Vec<Entry>,
@@ -74,7 +74,7 @@ pub struct Cache {
 impl Cache {
     /// Makes a cache of at most about `bytes` bytes. With 0 it caches nothing.
     pub fn new(bytes: usize) -> Self {
-        let most_sets = match bytes / 2 / size_of::<[Entry; WAYS]>() {
+        let max_sets = match bytes / 2 / size_of::<[Entry; WAYS]>() {
             0..FIRST_SETS => 0,
             // The greatest power of two that fits.
             sets => 1 << sets.ilog2(),
@@ -83,9 +83,9 @@ impl Cache {
         let set_bytes = size_of::<[Entry; WAYS]>() + size_of::<Set>() * 2;
         Cache {
             sets: Vec::new(),
-            most_sets,
+            max_sets,
             entries: Vec::new(),
-            long: LongCache::new(bytes - most_sets * set_bytes),
+            long: LongCache::new(bytes - max_sets * set_bytes),
         }
     }
 
@@ -110,7 +110,7 @@ impl Cache {
 
     /// Inserts a key that was not found. It may evict another.
     pub fn insert_short(&mut self, hash: u64, entry: Entry) {
-        if self.entries.len() * 2 >= self.sets.len() * WAYS && self.sets.len() < self.most_sets {
+        if self.entries.len() * 2 >= self.sets.len() * WAYS && self.sets.len() < self.max_sets {
             self.grow();
         }
         let tag = (hash >> 32) as u32;
@@ -135,10 +135,10 @@ impl Cache {
 
     fn grow(&mut self) {
         if self.sets.is_empty() {
-            let most = 1 + self.most_sets * WAYS;
+            let most = 1 + self.max_sets * WAYS;
             if self.entries.try_reserve_exact(most).is_err() {
                 // Out of memory: cache nothing, instead of aborting the process.
-                self.most_sets = 0;
+                self.max_sets = 0;
                 return;
             }
             self.entries.push(Entry::default());
@@ -154,7 +154,7 @@ impl Cache {
         }
     }
 
-    /// Returns the ids of a piece of 16 to `LONGEST_PIECE` bytes, or of a shorter one with too many
+    /// Returns the ids of a piece of 16 to `MAX_PIECE_BYTES` bytes, or of a shorter one with too many
     /// ids; None if it is not cached.
     #[inline]
     pub fn find_long(&self, piece: &[u8], hash: u64) -> Option<&[u32]> {
@@ -203,21 +203,21 @@ struct Slot {
 struct LongCache {
     slots: Vec<Slot>,
     used: usize,
-    most_slots: usize,
+    max_slots: usize,
     /// The ids of each piece, and then its bytes, four per word. The capacity is reserved at first
     /// use: pages that are never written use no memory.
     arena: Vec<u32>,
-    most_words: usize,
+    max_words: usize,
 }
 
 impl LongCache {
     fn new(most: usize) -> Self {
         // Slots use at most a quarter of the memory, including the old ones while they are copied.
-        let most_slots = match most / 6 / size_of::<Slot>() {
+        let max_slots = match most / 6 / size_of::<Slot>() {
             0..FIRST_ENTRIES => 0,
             slots => 1 << slots.ilog2(),
         };
-        let most_words = if most_slots == 0 {
+        let max_words = if max_slots == 0 {
             0
         } else {
             most * 3 / 4 / size_of::<u32>()
@@ -225,9 +225,9 @@ impl LongCache {
         LongCache {
             slots: Vec::new(),
             used: 0,
-            most_slots,
+            max_slots,
             arena: Vec::new(),
-            most_words,
+            max_words,
         }
     }
 
@@ -261,21 +261,21 @@ impl LongCache {
 
     fn insert(&mut self, piece: &[u8], hash: u64, ids: &[u32]) {
         let needed = ids.len() + piece.len().div_ceil(4);
-        if piece.len() > LONGEST_PIECE || needed > self.most_words {
+        if piece.len() > MAX_PIECE_BYTES || needed > self.max_words {
             return;
         }
-        if self.used * 2 >= self.slots.len() && self.slots.len() < self.most_slots {
+        if self.used * 2 >= self.slots.len() && self.slots.len() < self.max_slots {
             self.grow();
         }
-        let full = self.arena.len() + needed > self.most_words;
+        let full = self.arena.len() + needed > self.max_words;
         if full || self.used * 2 >= self.slots.len() {
             self.slots.fill(Slot::default());
             self.used = 0;
             self.arena.clear();
         }
-        if self.arena.capacity() == 0 && self.arena.try_reserve_exact(self.most_words).is_err() {
+        if self.arena.capacity() == 0 && self.arena.try_reserve_exact(self.max_words).is_err() {
             // Out of memory: cache nothing more, instead of aborting the process.
-            self.most_words = 0;
+            self.max_words = 0;
             return;
         }
         let tag = (hash >> 32) as u32;
@@ -361,7 +361,7 @@ mod tests {
                     continue;
                 }
                 let key = Key::of(&piece, 0, len);
-                let few = Entry::new(key, &ids_of(&piece, 1 + len % MOST_IDS)).expect("few");
+                let few = Entry::new(key, &ids_of(&piece, 1 + len % MAX_IDS)).expect("few");
                 match cache.find_short(key, key.hash()) {
                     Some(found) => assert_eq!(found.ids, few.ids, "round {round}"),
                     None => cache.insert_short(key.hash(), few),

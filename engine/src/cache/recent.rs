@@ -17,7 +17,7 @@ const FIRST_SETS: usize = 1 << 9;
 
 /// Maximum number of sets, whatever the size of the cache: a hit outside the processor's cache
 /// costs as much as a lookup in the vocabulary.
-const MOST_SETS: usize = 1 << 16;
+const MAX_SETS: usize = 1 << 16;
 
 /// A pre-token and its ids.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,26 +74,26 @@ struct Set([Slot; 2]);
 pub struct Recent {
     sets: Vec<Set>,
     used: usize,
-    most_sets: usize,
+    max_sets: usize,
 }
 
 impl Recent {
     /// Makes a table of at most about `bytes` bytes. With 0 it stores nothing.
     pub fn new(bytes: usize) -> Self {
-        let most_sets = match bytes / size_of::<Set>() {
+        let max_sets = match bytes / size_of::<Set>() {
             0..FIRST_SETS => 0,
-            sets => (1 << sets.ilog2()).min(MOST_SETS),
+            sets => (1 << sets.ilog2()).min(MAX_SETS),
         };
         Recent {
             sets: vec![Set::default()],
             used: 0,
-            most_sets,
+            max_sets,
         }
     }
 
     /// Returns the maximum size in bytes.
-    pub fn most_bytes(&self) -> usize {
-        self.most_sets * size_of::<Set>()
+    pub fn max_bytes(&self) -> usize {
+        self.max_sets * size_of::<Set>()
     }
 
     /// Prefetches the set that `find` reads.
@@ -113,10 +113,10 @@ impl Recent {
 
     /// Inserts a slot that was not found. Returns the older slot of its set, which is evicted.
     pub fn insert(&mut self, slot: Slot, hash: u64) -> Slot {
-        if self.used >= self.sets.len() && self.sets.len() < self.most_sets {
+        if self.used >= self.sets.len() && self.sets.len() < self.max_sets {
             self.grow();
         }
-        if self.most_sets == 0 {
+        if self.max_sets == 0 {
             return slot;
         }
         self.put(slot, hash)
@@ -136,9 +136,9 @@ impl Recent {
     #[cold]
     fn grow(&mut self) {
         let old = self.sets.len();
-        if self.sets.try_reserve_exact(self.most_sets - old).is_err() {
+        if self.sets.try_reserve_exact(self.max_sets - old).is_err() {
             // Out of memory: keep the table as it is, instead of aborting the process.
-            self.most_sets = old;
+            self.max_sets = old;
             return;
         }
         self.sets.resize((old * 2).max(FIRST_SETS), Set::default());

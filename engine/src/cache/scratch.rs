@@ -47,7 +47,7 @@ impl NewScratch for Scratch {
         Scratch {
             ends: Ends::new(),
             merger: Merger::default(),
-            cache: Cache::new(cache_bytes - recent.most_bytes()),
+            cache: Cache::new(cache_bytes - recent.max_bytes()),
             recent,
             missed: usize::MAX / BATCH,
         }

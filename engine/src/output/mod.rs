@@ -7,13 +7,13 @@ use crate::cache::recent::{FEW, Slot};
 use crate::vocabulary::rank_table::RankTable;
 
 /// Maximum number of recent pre-tokens in a call of `put_recent`.
-pub const MOST_RECENT: usize = 32;
+pub const MAX_RECENT: usize = 32;
 
 /// Receives the ids of a text in order.
 pub trait Sink {
     fn push(&mut self, id: u32);
 
-    /// Adds the ids of recent pre-tokens, at most `MOST_RECENT`. Returns the number of pre-tokens.
+    /// Adds the ids of recent pre-tokens, at most `MAX_RECENT`. Returns the number of pre-tokens.
     #[inline(always)]
     fn put_recent<'s>(&mut self, slots: impl Iterator<Item = &'s Slot>) -> usize {
         let mut count = 0;
@@ -57,7 +57,7 @@ impl List {
     /// Makes a list with capacity for the usual number of ids of a text of `bytes` bytes.
     pub fn for_bytes(bytes: usize) -> Self {
         List {
-            ids: vec![0; bytes / 3 + MOST_RECENT * FEW],
+            ids: vec![0; bytes / 3 + MAX_RECENT * FEW],
             len: 0,
         }
     }
@@ -84,8 +84,8 @@ impl Sink for List {
     /// Keeps the length in a register, because each position depends on it.
     #[inline(always)]
     fn put_recent<'s>(&mut self, slots: impl Iterator<Item = &'s Slot>) -> usize {
-        if self.ids.len() - self.len < MOST_RECENT * FEW {
-            self.grow(MOST_RECENT * FEW);
+        if self.ids.len() - self.len < MAX_RECENT * FEW {
+            self.grow(MAX_RECENT * FEW);
         }
         let (ids, mut len, mut count) = (&mut self.ids[..], self.len, 0);
         for slot in slots {

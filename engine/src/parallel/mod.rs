@@ -16,7 +16,7 @@ const SHARED_FROM: usize = 512 * 1024;
 const LEAST_PART: usize = 64 * 1024;
 
 /// Maximum size of a chunk, in bytes, which bounds the wait for the last chunk.
-const MOST_PART: usize = 1024 * 1024;
+const MAX_PART: usize = 1024 * 1024;
 
 /// Settings for sharing one input between threads.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ impl Sharing {
     /// Returns the size of chunks, in bytes: a few chunks for each thread, because some take
     /// longer.
     pub fn part_for(self, bytes: usize) -> usize {
-        (bytes / (4 * self.threads)).clamp(self.least_chunk, MOST_PART.max(self.least_chunk))
+        (bytes / (4 * self.threads)).clamp(self.least_chunk, MAX_PART.max(self.least_chunk))
     }
 }
 

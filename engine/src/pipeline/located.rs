@@ -55,9 +55,9 @@ impl Pipeline {
             matches!(outcome, Ok(true))
         });
         outcome?;
-        found.map_err(|stranger| SpecialFound {
-            token: stranger.name,
-            byte_offset: stranger.at,
+        found.map_err(|found| SpecialFound {
+            token: found.name,
+            byte_offset: found.at,
         })
     }
 
@@ -92,9 +92,9 @@ impl Pipeline {
             });
         match found {
             Ok(()) => Ok(wanted),
-            Err(stranger) => Err(SpecialFound {
-                token: stranger.name,
-                byte_offset: starts[stranger.at],
+            Err(found) => Err(SpecialFound {
+                token: found.name,
+                byte_offset: starts[found.at],
             }),
         }
     }

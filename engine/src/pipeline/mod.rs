@@ -37,7 +37,7 @@ pub use model::Model;
 pub use model_parts::Parts;
 pub use normalise::{Normaliser, Normalisers};
 pub use pre_tokenise::{Behaviour, PreTokenizer};
-pub use rule::{MOST_PAIRS, Rule};
+pub use rule::{MAX_PAIRS, Rule};
 pub use search::Search;
 pub use spacing::{Pad, Spacing};
 pub use unicode::UnicodeForm;

@@ -9,7 +9,7 @@ use super::rule::{Rule, TooManyPairs, rank_pairs, score_pairs, single_characters
 use super::split_points::Joined;
 use super::tokens::Tokens;
 use super::units::{LookedUp, Unit, Units};
-use crate::cache::{Cache, Entry, LONGEST_PIECE, long_hash};
+use crate::cache::{Cache, Entry, MAX_PIECE_BYTES, long_hash};
 use crate::cancel;
 use crate::output::{Ids, Sink};
 use crate::vocabulary::short_table::{Key, LONGEST};
@@ -271,7 +271,7 @@ impl Model {
             sink.extend(entry.ids());
             return;
         }
-        if part.len() > LONGEST_PIECE {
+        if part.len() > MAX_PIECE_BYTES {
             self.merge(part, merging);
             sink.extend(&merging.ids);
             return;

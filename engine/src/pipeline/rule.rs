@@ -37,7 +37,7 @@ pub struct TooManyPairs;
 
 /// Maximum number of pairs: fourteen times those of Gemma. They take 400 MB while a pipeline is
 /// built.
-pub const MOST_PAIRS: usize = 1 << 23;
+pub const MAX_PAIRS: usize = 1 << 23;
 
 /// All pairs of tokens whose concatenation is a token.
 pub fn rank_pairs(list: &[(Vec<u8>, u32)]) -> Result<Vec<Pair>, TooManyPairs> {
@@ -91,9 +91,9 @@ fn pairs_of(strings: &[&[u8]], pair: impl Fn([u32; 3]) -> Pair) -> Result<Vec<Pa
     let mut pairs = Vec::new();
     concatenations(strings, |indices| {
         pairs.push(pair(indices));
-        pairs.len() <= MOST_PAIRS
+        pairs.len() <= MAX_PAIRS
     });
-    if pairs.len() > MOST_PAIRS {
+    if pairs.len() > MAX_PAIRS {
         return Err(TooManyPairs);
     }
     Ok(pairs)

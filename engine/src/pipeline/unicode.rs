@@ -12,7 +12,7 @@ use super::origins::Made;
 
 /// Maximum length of a cluster, in characters, whose result is aligned by character. All of a longer
 /// one's result has the cluster's start.
-const LONGEST_TO_CUT: usize = 32;
+const MAX_TO_CUT: usize = 32;
 
 /// A normalisation form.
 #[derive(Clone, Copy)]
@@ -66,7 +66,7 @@ impl UnicodeForm {
                 cuts.push(at);
             }
             let end = after.next().map_or(text.len(), |(at, _)| at);
-            if cuts.len() + 1 > LONGEST_TO_CUT {
+            if cuts.len() + 1 > MAX_TO_CUT {
                 cuts.clear();
             }
             if end == start + 1 {

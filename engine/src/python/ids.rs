@@ -30,7 +30,7 @@ struct Made {
 }
 
 const FIRST_INTEGERS: usize = 1 << 10;
-const MOST_INTEGERS: usize = 1 << 15;
+const MAX_INTEGERS: usize = 1 << 15;
 
 /// Marks a free place: no token has this id.
 const NO_ID: u32 = u32::MAX;
@@ -49,7 +49,7 @@ impl Made {
     #[cold]
     #[inline(never)]
     fn make(&mut self, py: Python<'_>, id: u32) -> *mut ffi::PyObject {
-        if self.replaced * 4 >= self.integers.len() && self.integers.len() < MOST_INTEGERS {
+        if self.replaced * 4 >= self.integers.len() && self.integers.len() < MAX_INTEGERS {
             self.grow();
         }
         let new = PyInt::new(py, id);

@@ -242,7 +242,7 @@ fn unknown_part(py: Python<'_>, part: &str) -> PyErr {
 }
 
 fn too_many_pairs(py: Python<'_>) -> PyErr {
-    let most = pipeline::MOST_PAIRS;
+    let most = pipeline::MAX_PAIRS;
     let problem = format!("there are more than {most} ways to put its tokens together from two");
     let args = (
         "the vocabulary",

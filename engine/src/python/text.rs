@@ -122,10 +122,10 @@ pub(super) fn decoded(
     decode: impl FnOnce(&[u32]) -> Result<Vec<u8>, bpe::UnknownId> + Send,
 ) -> PyResult<Vec<u8>> {
     let py = ids.py();
-    let (known, stranger) = token_ids(ids)?;
+    let (known, too_large) = token_ids(ids)?;
     let bytes = released(py, known.len(), || decode(&known))?;
-    let unknown = match (&bytes, stranger) {
-        // The first unknown id is reported: all of `known` comes before `stranger`.
+    let unknown = match (&bytes, too_large) {
+        // The first unknown id is reported: all of `known` comes before `too_large`.
         (Err(error), _) => Some((PyInt::new(py, known[error.index]).into_any(), error.index)),
         (Ok(_), Some(id)) => Some((id, known.len())),
         (Ok(_), None) => None,

@@ -24,7 +24,7 @@ from bytepair_client._client import TokenizerClient
 from bytepair_client._operations.describing import EncodingInfo
 
 # More special tokens than this are counted and not listed, except in JSON.
-MOST_LISTED = 20
+MAX_LISTED = 20
 
 Command = Callable[[TokenizerClient, Namespace], ExitStatus]
 OfInput = Callable[[TokenizerClient, Namespace, Input], Result]
@@ -264,7 +264,7 @@ def _described(info: EncodingInfo) -> str:
     shown["aliases"] = ", ".join(info.aliases) or "none"
     shown["special_tokens"] = (
         ", ".join(f"{token} {token_id}" for token, token_id in special.items()) or "none"
-        if len(special) <= MOST_LISTED
+        if len(special) <= MAX_LISTED
         else f"{len(special)}; --json lists them"
     )
     for name in ("template_before", "template_after"):

@@ -26,14 +26,14 @@ CHUNK_BYTES = 256 * 1024
 _STANDARD_INPUT = 0
 # Longer ones are no ids of any encoding, and Python refuses to read them from 4,300 digits on.
 _NUMBER = re.compile(r"[0-9]{1,20}")
-_MOST_DIGITS = 5000
+_MAX_DIGITS = 5000
 _SEPARATORS = re.compile(r"[\s,]+")
 
 #: What takes less is not worth a line.
 FIRST_AFTER_S = 0.5
 EVERY_S = 0.1
 
-_MOST_NAME = 40
+_MAX_NAME = 40
 _ERASE = "\r\x1b[K"
 _MB = 1_000_000
 
@@ -186,7 +186,7 @@ def _split(texts: Iterable[str]) -> Iterator[list[object]]:
         words = _SEPARATORS.split(rest + text)
         rest = words.pop()
         yield [word for word in words if word]
-        if len(rest) > _MOST_DIGITS:
+        if len(rest) > _MAX_DIGITS:
             break
     if rest:
         yield [rest]
@@ -207,7 +207,7 @@ class Progress:
             file: Where it is read from; its size is the goal if it has one.
             writes: Whether results are written meanwhile.
         """
-        self._name = name if len(name) <= _MOST_NAME else f"…{name[1 - _MOST_NAME :]}"
+        self._name = name if len(name) <= _MAX_NAME else f"…{name[1 - _MAX_NAME :]}"
         self._size = _size(file)
         self._done = 0
         self._started = self._shown = monotonic()

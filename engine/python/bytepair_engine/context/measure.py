@@ -40,7 +40,7 @@ _UNKNOWN: Final = SplitPoints(local=lambda _text, _end: 0, settled=lambda _text:
 _WINDOW: Final = 256
 
 #: The most characters for each token that it is given.
-_MOST_CHARACTERS: Final = 1024
+_MAX_CHARACTERS: Final = 1024
 
 #: Characters that are looked at before a place for a split point, at first.
 _BACK: Final = 256
@@ -173,7 +173,7 @@ class Measure:
                 self._counts = start, {start + at: count for at, count in counts}
                 # The next search begins with a bit more than this one needed.
                 needed = len(window) if beyond is None else beyond
-                self._characters = min(_MOST_CHARACTERS, needed * 5 // (budget * 4 + 4) + 1)
+                self._characters = min(_MAX_CHARACTERS, needed * 5 // (budget * 4 + 4) + 1)
                 moved = [Mark(start + at, count, start + settled) for at, settled, count in marks]
                 return moved, None if beyond is None else start + beyond
             cancel.check()

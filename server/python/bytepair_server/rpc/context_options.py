@@ -16,7 +16,7 @@ from bytepair_server.errors import InvalidField
 from bytepair_server.rpc.segments import Unit
 
 #: More than any text has; the engine counts in machine words.
-_MOST_TOKENS: Final = 1 << 40
+_MAX_TOKENS: Final = 1 << 40
 
 _KEEPS: Final[dict[int, Keep]] = {
     context_pb2.KEEP_UNSPECIFIED: "start",
@@ -71,7 +71,7 @@ def unit_of(value: int) -> Unit:
 
 def tokens_of(value: int) -> int:
     """A number of tokens that fits a machine word."""
-    return min(value, _MOST_TOKENS)
+    return min(value, _MAX_TOKENS)
 
 
 def split_options(request: HasSplit, rule: SpecialRule) -> SplitOptions:
