@@ -1,1 +1,1 @@
-"""Which requests may run, in what order, and where they are computed."""
+"""Admission: which requests may run, in which order, and on which thread."""

@@ -1,12 +1,11 @@
-"""Where a request is computed: at once on the event loop, or on a thread.
+"""The executor: computes a request on the event loop or on a thread.
 
-A small request costs less than the way to a thread and back. A large one would hold up every other
-call, so it goes to a thread as a whole: to parse and serialize it takes milliseconds too. The
-engine's compiled core works without the interpreter's lock. The reference backend holds it, and is
-slow, so with that every request goes to a thread.
+A small request costs less than the hand-over to a thread. A large one would block all other calls,
+so a thread parses, computes and serializes it. The engine's compiled core releases the
+interpreter's lock. The reference backend holds it and is slow, so all its requests go to threads.
 
-Requests wait in a queue that is fair between callers. One whose caller has given up is removed; one
-that is being computed is cancelled.
+Requests wait in a queue that is fair between callers. If a caller cancels, its waiting request is
+removed and its running one is cancelled.
 """
 
 from __future__ import annotations
@@ -28,38 +27,37 @@ from bytepair_server.admission.queue import FairQueue
 
 T = TypeVar("T")
 
-#: Threads give way to the event loop where they share a core with it: 1 KB beside 1 MiB texts had a
-#: 99th percentile three times as high without (`make bench-service PARTS=beside`).
+#: Threads yield to the event loop if they share its core: without it, 1 KB calls beside 1 MiB texts
+#: had a 99th percentile three times as high (`make bench-service PARTS=beside`).
 NICE: Final = 10
-#: Requests handed to the threads beyond those that are computed: so a thread finds its next one
-#: without waiting for the event loop.
+#: Requests handed to threads ahead of time, so that a thread need not wait for the event loop.
 _AHEAD: Final = 1
-#: Medium requests have up to this many times `inline_max_bytes`: 80 KiB, or 64 texts of 1 KB.
-#: They are read before their calls are admitted: with 128 KiB, 2,560 callers of 100 KB took 733 MiB
+#: Medium requests have up to this many times `inline_max_bytes`: 80 KiB, or 64 texts of 1 KB. They
+#: are read before admission: with 128 KiB, 2,560 callers of 100 KB took 733 MiB
 #: (`make reliability`).
 _MEDIUM: Final = 5
-#: Time for one on the event loop. Hard texts take several milliseconds, and small calls would wait.
+#: Time for one on the event loop. Hard texts take milliseconds, during which small calls wait.
 TRIED_SECONDS: Final = 0.001
-#: None is tried so soon after a small request: others would wait, and threads give way to them.
+#: None is tried this soon after a small request, because further ones may follow.
 QUIET_SECONDS: Final = 0.002
 #: Time for cancelled requests to end.
 CLOSE_SECONDS: Final = 0.25
 
 
 class Executor:
-    """The threads for large requests. For one event loop.
+    """The threads for large requests, for one event loop.
 
     Attributes:
-        inline_max_bytes: Requests up to this size are computed on the event loop at once.
-        last_small: When the last of these came, by `perf_counter`.
+        inline_max_bytes: Maximum size of a request that the event loop computes.
+        last_small: Time of the last such request, by `perf_counter`.
     """
 
     def __init__(self, threads: int, inline_max_bytes: int) -> None:
-        """Start no thread yet.
+        """Make the executor; `start` starts its threads.
 
         Args:
-            threads: How many.
-            inline_max_bytes: Requests up to this size stay on the event loop.
+            threads: Number of threads.
+            inline_max_bytes: The setting of that name.
         """
         self.inline_max_bytes = inline_max_bytes
         self.last_small = 0.0
@@ -74,7 +72,7 @@ class Executor:
         """Start the threads.
 
         Raises:
-            RuntimeError: The system has none to give.
+            RuntimeError: The system cannot start so many.
         """
         for number in range(self._count):
             thread = threading.Thread(target=self._work, name=f"compute_{number}", daemon=True)
@@ -82,42 +80,40 @@ class Executor:
             self._threads.append(thread)
 
     def always_on_threads(self) -> None:
-        """Compute nothing on the event loop: an encoding is slow."""
+        """Compute nothing on the event loop, because an encoding is slow."""
         self.inline_max_bytes = -1
 
     def is_inline(self, size: int) -> bool:
-        """Whether a request of this many bytes is computed on the event loop."""
+        """Whether the event loop computes a request of this size in bytes."""
         return size <= self.inline_max_bytes
 
     @property
     def tried_max_bytes(self) -> int:
-        """Counts up to this size may be tried on the event loop."""
+        """Maximum size of a count that is tried on the event loop."""
         return self.inline_max_bytes * (_MEDIUM if self._count == 1 else 1)
 
     def may_try(self, size: int, now: float) -> bool:
-        """Whether a count is tried on the event loop for `TRIED_SECONDS`; `now` by
-        `perf_counter`."""
+        """Whether to try a count on the event loop for `TRIED_SECONDS`; `now` by `perf_counter`."""
         return size <= self.tried_max_bytes and now - self.last_small > QUIET_SECONDS
 
     @property
     def queued(self) -> int:
-        """Requests that wait for a thread."""
+        """Number of requests that wait for a thread."""
         return len(self._queue) + sum(not job.began for job in self._given)
 
     async def run(self, caller: str, size: int, function: Callable[..., T], *args: object) -> T:
-        """Call a function on a thread.
+        """Call a function on a thread, fairly between callers by the bytes of their requests.
 
-        Callers take turns, by the bytes of their requests. If the task that awaits is cancelled, a
-        function that waits is never called, and what the engine does for one that runs is
-        cancelled.
+        If the awaiting task is cancelled, a waiting function is never called, and the engine's work
+        for a running one is cancelled.
 
         Args:
-            caller: Whose request it is.
-            size: Bytes of the request.
-            function: What to call.
+            caller: The caller of the request.
+            size: Size of the request in bytes.
+            function: The function.
             args: Its arguments.
         Returns:
-            What it returns.
+            Its result.
         Raises:
             Exception: What it raises.
         """
@@ -133,7 +129,7 @@ class Executor:
             raise
 
     def close(self) -> bool:
-        """Start nothing more, and cancel what is computed.
+        """Start no more requests, and cancel running ones.
 
         Returns:
             Whether no thread works any more.
@@ -154,7 +150,7 @@ class Executor:
             self._handed.put(job)
 
     def _work(self) -> None:
-        """Compute what is handed over, on a thread."""
+        """Run requests on a thread."""
         _lower_priority()
         while (job := self._handed.get()) is not None:
             job.run()
@@ -169,7 +165,7 @@ class Executor:
 
 
 class _Job:
-    """A function that waits for a thread, or runs."""
+    """A waiting or running function."""
 
     __slots__ = ("_error", "_function", "_returned", "began", "loop", "result", "scope")
 
@@ -183,7 +179,7 @@ class _Job:
         self.began = False
 
     def run(self) -> None:
-        """Call the function, on a thread."""
+        """Call the function on a thread."""
         self.began = True
         function, self._function = self._function, None  # its request goes when it is done
         try:
@@ -197,7 +193,7 @@ class _Job:
             self._error = error
 
     def settle(self) -> None:
-        """Give what came of it to the task that awaits it."""
+        """Pass the outcome to the awaiting task."""
         if self.result.done():
             return
         if self._error is None:

@@ -1,7 +1,7 @@
-"""The concurrency limiter: what may be in flight, and the admission queue before it.
+"""The concurrency limiter with its admission queue.
 
-Small requests never come here: they are answered as soon as they are read. A larger one holds a
-slot from before its message is read until it is answered, so that what the server holds is bounded.
+Small requests do not pass it: they are answered as soon as they are read. A larger one holds a slot
+from before its message is read until it is answered, so the server's memory is bounded.
 """
 
 from __future__ import annotations
@@ -15,23 +15,22 @@ from bytepair_server.admission.queue import FairQueue
 from bytepair_server.errors import Draining, Overloaded
 from bytepair_server.rpc.call import Call
 
-#: When a rejected caller should try again: a few times the duration of the usual call.
+#: Suggested wait before a retry: a few times the duration of a usual call.
 RETRY_SECONDS: Final = 0.25
 #: Time for a message to arrive while other calls are queued.
 SLOW_MESSAGE_SECONDS: Final = 1.0
-#: Time for the calls that are cancelled at the end of a drain to send their status.
+#: Time for calls that a drain cancels to send their status.
 CANCEL_SECONDS: Final = 1.0
 
 
 class Limiter:
-    """Admission of calls. For one event loop only.
+    """Admits calls and streams. Not thread-safe.
 
     Attributes:
-        in_flight: Unary calls that hold a slot.
-        open_streams: Streaming calls that are open. They hold no slot: most of the time they wait
-            for their callers.
-        is_open: The encodings are loaded.
-        draining: New calls are rejected.
+        in_flight: Number of unary calls that hold a slot.
+        open_streams: Number of open streams. They hold no slot: mostly they wait for their callers.
+        is_open: Whether the encodings are loaded.
+        draining: Whether new calls are rejected.
     """
 
     def __init__(
@@ -44,7 +43,7 @@ class Limiter:
         max_open_streams: int,
         max_streams_bytes: int,
     ) -> None:
-        """Admit nothing until `open`; the arguments as the settings of these names."""
+        """Make a limiter that admits nothing until `open`. The arguments are the settings."""
         self._max: Final = max_in_flight
         self._max_bytes: Final = max_in_flight_bytes
         self._max_queued: Final = max_queued
@@ -67,7 +66,7 @@ class Limiter:
 
     @property
     def queued(self) -> int:
-        """Calls in the admission queue."""
+        """Number of calls in the admission queue."""
         return len(self._queue)
 
     @property
@@ -76,20 +75,20 @@ class Limiter:
         return self.is_open and not self.draining
 
     def open(self) -> None:
-        """Serve the calls that came early, and all that follow."""
+        """Admit waiting and later calls."""
         self.is_open = True
         self._opened.set()
 
     async def opened(self) -> None:
-        """Wait until `open`. A server that has just started answers late, not with an error."""
+        """Wait for `open`, so that a call during the start is delayed and not rejected."""
         await self._opened.wait()
 
     async def admit(self, call: Call, size: int, time_remaining: float | None) -> Slot:
         """Wait for a slot; `Slot.close` must follow.
 
         Args:
-            call: The call. Slots are given fairly between callers.
-            size: Bytes of its message. One call is always admitted, whatever its size.
+            call: The call. Callers get slots fairly.
+            size: Size of its message in bytes. One call is admitted whatever its size.
             time_remaining: Seconds until its deadline; None for none. It is queued for at most half
                 of that, so that its caller can try again elsewhere.
         Raises:
@@ -138,28 +137,28 @@ class Limiter:
         self.open_streams += 1
 
     def leave_stream(self) -> None:
-        """A stream has ended."""
+        """Count the end of a stream."""
         self.open_streams -= 1
         self._left()
 
     def hold(self, change: int) -> None:
-        """Count bytes that streams hold more than before, or less where negative."""
+        """Add to the bytes that streams hold; negative to release some."""
         self._streams_bytes += change
 
     def check_held(self) -> None:
-        """Raises Overloaded if all streams together hold more than they may."""
+        """Raise Overloaded if all streams together hold more than `max_streams_bytes`."""
         if self._streams_bytes > self._max_streams_bytes:
             raise Overloaded(RETRY_SECONDS, "bytes held for streams")
 
     def track(self, *, is_stream: bool = False) -> asyncio.Task[Any]:
-        """Let `drain` cancel the current task, until it is given to `untrack`."""
+        """Let `drain` cancel the current task until `untrack`."""
         task = asyncio.current_task()
         assert task is not None  # a coroutine runs in a task
         (self._streams if is_stream else self._calls).add(task)
         return task
 
     def untrack(self, task: asyncio.Task[Any]) -> None:
-        """Take back what `track` allowed."""
+        """Undo `track`."""
         self._calls.discard(task)
         self._streams.discard(task)
 
@@ -191,7 +190,7 @@ class Limiter:
         return calls, streams
 
     async def _end(self, tasks: set[asyncio.Task[Any]], grace_seconds: float) -> int:
-        """Let calls of one kind finish, and cancel them when time is over; how many were."""
+        """Wait for calls of one kind, then cancel the rest. Returns how many were cancelled."""
         if self._inside:
             # Before `open`, calls wait for what will never come.
             with suppress(TimeoutError):
@@ -205,7 +204,7 @@ class Limiter:
         return len(late)
 
     def advance(self) -> None:
-        """Give free slots to the calls in the queue."""
+        """Give free slots to queued calls."""
         while (slot := self._queue.first()) is not None:
             if slot.admitted.done():  # cancelled, and its task has not run since
                 self._queue.discard(slot.caller, slot)
@@ -217,23 +216,23 @@ class Limiter:
                 return
 
     def count_bytes(self, change: int) -> None:
-        """Count bytes that calls in flight hold more than before, or less where negative."""
+        """Add to the bytes that calls in flight hold; negative to release some."""
         self._bytes += change
 
     def left(self) -> None:
-        """A call in flight has ended."""
+        """Count the end of a call in flight."""
         self.in_flight -= 1
         self.advance()
         self._left()
 
     def read(self, slot: Slot) -> None:
-        """The message of a slot is being read; `has_read` must follow."""
+        """Note that a slot's message is being read; `has_read` must follow."""
         self._reading.add(slot)
         if self._queue:
             slot.limit_reading()
 
     def has_read(self, slot: Slot) -> None:
-        """The message of a slot was read, or will not be."""
+        """Note that a slot's message was read or will not be."""
         self._reading.discard(slot)
 
     @property
@@ -253,7 +252,7 @@ class Limiter:
         self._bytes += slot.size
 
     def _make_room(self, caller: str) -> None:
-        """Raises Overloaded if the queue has no room for a call of this caller."""
+        """Make room in the queue for a call. Raises Overloaded if this caller has the most."""
         if self._max_queue_seconds > 0:
             if len(self._queue) < self._max_queued:
                 return
@@ -270,7 +269,7 @@ class Limiter:
 
 
 class Slot:
-    """The right of one call to be in flight.
+    """A slot: the right of one call to be in flight.
 
     Attributes:
         caller: Who holds it.
@@ -292,7 +291,7 @@ class Slot:
         self.reading: asyncio.Timeout | None = None
 
     def begin(self) -> None:
-        """The call goes on; `Limiter.drain` may cancel it."""
+        """Start the admitted call, which `Limiter.drain` may cancel."""
         self._task = self._limiter.track()
 
     async def read(self, message: Awaitable[bytes | None]) -> bytes | None:
@@ -315,12 +314,12 @@ class Slot:
         return raw
 
     def limit_reading(self) -> None:
-        """Others are queued: the message has to arrive soon."""
+        """Limit the time for the message to arrive, because other calls are queued."""
         if self.reading is not None and self.reading.when() is None:
             self.reading.reschedule(asyncio.get_running_loop().time() + SLOW_MESSAGE_SECONDS)
 
     def close(self) -> None:
-        """Give the slot back."""
+        """Release the slot."""
         if self._task is not None:
             self._limiter.untrack(self._task)
         self._limiter.count_bytes(-self.size)

@@ -19,7 +19,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
-#: Callers without items are remembered up to this number before those without a debt are dropped.
+#: Number of remembered callers without items above which those without a debt are dropped.
 REMEMBERED: Final = 64
 
 
@@ -30,7 +30,7 @@ class _Ticket(NamedTuple):
 
 
 class FairQueue(Generic[T]):
-    """Items by caller. For one thread at a time. Items are hashable, and each is in it once."""
+    """A queue of items by caller. Items are hashable and unique. Not thread-safe."""
 
     def __init__(self) -> None:
         self._items: Final[dict[str, OrderedDict[T, _Ticket]]] = {}
@@ -50,7 +50,7 @@ class FairQueue(Generic[T]):
         """Add an item.
 
         Args:
-            caller: Whose item it is.
+            caller: The caller of the item.
             cost: At least 1, in one unit for all callers.
             item: Anything that is not in the queue.
         """
@@ -62,12 +62,12 @@ class FairQueue(Generic[T]):
             self._push(caller)
 
     def first(self) -> T | None:
-        """The next item, which stays; None where there is none."""
+        """The next item, which stays in the queue; None if it is empty."""
         caller = self._first_caller()
         return None if caller is None else next(iter(self._items[caller]))
 
     def pop(self) -> T:
-        """Take the next item.
+        """Remove the next item.
 
         Raises:
             IndexError: The queue is empty.
@@ -88,7 +88,7 @@ class FairQueue(Generic[T]):
         return item
 
     def discard(self, caller: str, item: T) -> bool:
-        """Remove an item: whether it was there."""
+        """Remove an item. Returns whether it was in the queue."""
         items = self._items.get(caller)
         if items is None or items.pop(item, None) is None:
             return False
@@ -98,7 +98,7 @@ class FairQueue(Generic[T]):
         return True
 
     def pop_newest_of_busiest(self, caller: str) -> T | None:
-        """Take the newest item of the caller with the most items.
+        """Remove the newest item of the caller with the most items.
 
         Args:
             caller: Who wants to add an item.
@@ -121,7 +121,7 @@ class FairQueue(Generic[T]):
         heapq.heappush(self._heap, (start, ticket.number, caller))
 
     def _first_caller(self) -> str | None:
-        """Whose item is next, which is then on top of the heap."""
+        """The caller of the next item, whose entry is then on top of the heap."""
         while self._heap:
             _, number, caller = self._heap[0]
             items = self._items.get(caller)
@@ -137,7 +137,7 @@ class FairQueue(Generic[T]):
         return None
 
     def _drop(self, caller: str) -> None:
-        """Forget a caller without items, unless it owes something."""
+        """Forget a caller without items, unless it has a debt."""
         del self._items[caller]
         if not self._items:
             self._ends.clear()

@@ -1,4 +1,4 @@
-"""Which transport the setting `transport` means at an address."""
+"""The choice of the transport, by the setting `transport` and the address."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def choose(name: str, address: str) -> MakeTransport:
     Raises:
         ConfigurationError: "native" is not built for this platform.
     """
-    # Clients of gRPC's C core send an authority to Unix sockets that the crate h2 refuses
-    # (hyperium/tonic#742), unless they set grpc.default_authority.
+    # gRPC's C core sends an authority to Unix sockets that the crate h2 rejects
+    # (hyperium/tonic#742), unless the client sets grpc.default_authority.
     if name == "native" or (name == "auto" and not address.startswith("unix:")):
         try:
             from bytepair_server.transport.native import NativeTransport
@@ -47,7 +47,7 @@ def choose(name: str, address: str) -> MakeTransport:
 
 
 def serves_browsers(name: str, address: str) -> bool:
-    """Whether browsers can reach an address: the transport is native, and at a TCP port.
+    """Whether browsers can reach an address: the transport is native, on a TCP port.
 
     Raises:
         ConfigurationError: As `choose`.

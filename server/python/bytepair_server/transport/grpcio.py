@@ -39,12 +39,12 @@ from bytepair_server.transport.interface import (
 Context = grpc.aio.ServicerContext[bytes, bytes]
 Handler = Callable[[Any], Coroutine[Any, Any, None] | None]
 
-#: For calls to end by themselves when the transport stops.
+#: Time for calls to end by themselves when the transport stops.
 STOP_SECONDS: Final = 1.0
-#: A client may ping this often, calls or none: half of what the project's client does.
+#: Minimum interval of a client's pings, with or without calls: half of what our client uses.
 MIN_PING_INTERVAL_MS: Final = 10_000
 
-#: What gRPC reads after the last message.
+#: gRPC's value after the last message.
 _END: Final[Any] = grpc.aio.EOF
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 _CANCELLED: Final = grpc.StatusCode.CANCELLED.value[0]
@@ -67,8 +67,10 @@ class GrpcioTransport:
         tls: TlsFiles | None = None,
         __: Sequence[File] = (),
     ) -> None:
-        """Bind nothing yet; the arguments as of `NativeTransport`. Of the limits it keeps those
-        that gRPC knows, evicts no connections, and serves no files."""
+        """Make the transport; see `NativeTransport` for the arguments.
+
+        It applies the limits that gRPC supports, evicts no connections, and serves no files.
+        """
         self._methods: Final = tuple(methods)
         self._limits: Final = limits
         self._on_fault: Final = on_fault
@@ -78,7 +80,7 @@ class GrpcioTransport:
     async def start(
         self, address: str, *, shares_port: bool = False, unix_socket_mode: str = "660"
     ) -> str:
-        """As `Transport` has it."""
+        """See `Transport`."""
         server = grpc.aio.server(options=_options(self._limits, shares_port=shares_port))
         services: dict[str, dict[str, Any]] = defaultdict(dict)
         for method in self._methods:
@@ -106,12 +108,12 @@ class GrpcioTransport:
         return address if is_unix else f"{address.rpartition(':')[0]}:{port}"
 
     def replace_tls(self, tls: TlsFiles) -> None:
-        """As `Transport` has it."""
+        """See `Transport`."""
         if self._tls is not None:
             self._tls.replace(tls)
 
     def drain(self) -> None:
-        """Nothing: gRPC's server has no GOAWAY without an end to new calls."""
+        """Do nothing: gRPC's server cannot send GOAWAY and still accept calls."""
 
     async def stop(self) -> None:
         """Close all connections."""
@@ -144,7 +146,7 @@ class GrpcioTransport:
 
 
 class _Certificates:
-    """The certificate in use, as gRPC asks for it."""
+    """Provides the current certificate to gRPC."""
 
     def __init__(self, tls: TlsFiles) -> None:
         self._first: Final = tls
@@ -152,7 +154,7 @@ class _Certificates:
         self._next: TlsFiles | None = None
 
     def credentials(self) -> grpc.ServerCredentials:
-        """What to bind one port with: gRPC fetches each change once."""
+        """The credentials of one port: gRPC fetches each change once."""
         return grpc.dynamic_ssl_server_credentials(
             _configuration(self._first),
             self._fetch,  # type: ignore[arg-type]  # gRPC documents the None that its types forbid
@@ -160,19 +162,20 @@ class _Certificates:
         )
 
     def replace(self, tls: TlsFiles) -> None:
-        """Use this for handshakes that begin from now on."""
+        """Use new files for handshakes that start later."""
         with self._lock:
             self._next = tls
 
     def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
-        """Called by threads of gRPC, at each handshake. None: nothing has changed."""
+        """Return changed files; None if nothing has changed. gRPC's threads call it at each
+        handshake."""
         with self._lock:
             tls, self._next = self._next, None
         return None if tls is None else _configuration(tls)
 
 
 class _Call:
-    """What unary calls and streams have in common."""
+    """The base of unary calls and streams."""
 
     __slots__ = ("_context", "_failure", "_headers", "is_over", "peer")
 
@@ -180,7 +183,7 @@ class _Call:
 
     def __init__(self, context: Context) -> None:
         self._context: Final = context
-        #: As gRPC names it at first: later it may know of none.
+        #: Read at once: gRPC may not know it later.
         self.peer: Final = context.peer()
         self._headers: dict[str, str] | None = None
         self._failure: tuple[Status, Trailers] | None = None
@@ -206,7 +209,7 @@ class _Call:
         self._failure = status, trailers
 
     async def end(self) -> None:
-        """Send what the call failed with, if it did."""
+        """Send the status of a failed call."""
         if self._failure is None:
             return
         status, trailers = self._failure
@@ -272,10 +275,10 @@ class _StreamCall(_Call):
 
 def _options(limits: Limits, *, shares_port: bool) -> list[tuple[str, int]]:
     options = [
-        # Two servers on one port would each get some of the calls, unnoticed.
+        # Otherwise two servers could share the port, and each would get some of the calls.
         ("grpc.so_reuseport", int(shares_port)),
         ("grpc.max_receive_message_length", limits.max_message_bytes),
-        # gRPC's are the least that it refuses.
+        # gRPC's value is the smallest size that it rejects.
         ("grpc.max_metadata_size", limits.max_header_bytes + 1),
         ("grpc.absolute_max_metadata_size", limits.max_header_bytes + 1),
         ("grpc.max_concurrent_streams", limits.max_concurrent_streams),
@@ -300,8 +303,8 @@ def _configuration(tls: TlsFiles) -> grpc.ServerCertificateConfiguration:
 
 @contextmanager
 def _umask(mask: int | None) -> Iterator[None]:
-    """While the block runs, files are made without these permissions: a socket that got its
-    permissions afterwards would be open to others for a moment."""
+    """Set the umask while the block runs. Setting a socket's permissions afterwards would leave it
+    open to others for a moment."""
     if mask is None:
         yield
         return

@@ -23,23 +23,23 @@ from bytepair_server.transport.interface import (
     UnaryCall,
 )
 
-#: Watches of health that each worker keeps open: many times those of probes and proxies.
+#: Maximum open watches of each worker: many times those of probes and proxies.
 MAX_WATCHES: Final = 1024
-#: When to ask again where there are as many.
+#: Suggested wait if there are as many.
 WATCH_RETRY_SECONDS: Final = 10.0
 
-#: No service has a longer name; a watch keeps its name.
+#: Maximum length of a service's name, which a watch holds.
 MAX_NAME_BYTES: Final = 256
-#: gRPC's numbers.
+#: gRPC status codes.
 _INVALID_ARGUMENT, _NOT_FOUND = 3, 5
 
 
 class Health:
-    """Health for anyone or for known callers, as grpc.health.v1 has it. The number of watches is
-    bounded, and a watcher that does not read delays no other."""
+    """The health service for all or for known callers. The number of watches is bounded, and a
+    watcher that does not read does not delay others."""
 
     def __init__(self, callers: Callers | None) -> None:
-        """Answer callers that `callers` knows; anyone if that is None."""
+        """Answer the callers that `callers` identifies; everyone if it is None."""
         self._callers: Final = callers
         self._statuses: Final[dict[str, int]] = {}
         self._is_shut_down = False
@@ -48,20 +48,20 @@ class Health:
         self._watches = 0
 
     def set(self, service: str, status: int) -> None:
-        """Say from now on how a service is; after `shut_down` nothing changes."""
+        """Set the status of a service. No effect after `shut_down`."""
         if not self._is_shut_down:
             self._statuses[service] = status
             self._changed.set()
             self._changed = asyncio.Event()
 
     def shut_down(self) -> None:
-        """Say of every service that it serves no more."""
+        """Report NOT_SERVING for all services from now on."""
         for service in self._statuses:
             self.set(service, health_pb2.HealthCheckResponse.NOT_SERVING)
         self._is_shut_down = True
 
     def methods(self) -> list[Method]:
-        """The RPCs, for a transport."""
+        """The RPCs of the service."""
         name = health.SERVICE_NAME
         return [
             Method(f"{name}/Check", Kind.UNARY, self._check),
@@ -102,7 +102,7 @@ class Health:
             await changed.wait()
 
     def _admit(self, incoming: UnaryCall | StreamCall, raw: bytes | None) -> str | None:
-        """The requested service; None where the call has failed."""
+        """The requested service; None if the call has failed."""
         if self._callers is not None:
             try:
                 self._callers.identify(incoming.header(AUTHORIZATION), incoming)

@@ -1,7 +1,7 @@
 """The interface of a transport: calls as bytes.
 
-`rpc/` and `streaming/` are written against this file alone. A transport runs a handler on the event
-loop, which it must not block. A call is for that event loop only.
+`rpc/` and `streaming/` depend only on this file. A transport runs handlers on the event loop, which
+they must not block. Calls are not thread-safe.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any, Final, Protocol
 
 from bytepair_server.config.settings import Settings
 
-#: The answer to a message that needs no waiting; None for one that does.
+#: Returns the answer to a message at once, or None if the handler's task must process it.
 AtOnce = Callable[[bytes], bytes | None]
 
-#: Names and values that follow an answer. Names are lower case; values are ASCII.
+#: Trailing metadata: lower-case names and ASCII values.
 Trailers = Sequence[tuple[str, str]]
 
 
 class Kind(StrEnum):
-    """What an RPC takes and gives: one message or a stream of them."""
+    """Whether request and answer of an RPC are one message or a stream."""
 
     UNARY = "unary"
     SERVER_STREAM = "server_stream"
@@ -31,11 +31,11 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a call fails.
+    """The status of a failed call.
 
     Attributes:
-        code: gRPC's number.
-        message: For people.
+        code: The gRPC status code.
+        message: The message for people.
         details: Messages of `google.rpc.Status.details`: full type name, serialized message.
     """
 
@@ -45,18 +45,18 @@ class Status:
 
 
 class Call(Protocol):
-    """What is known of a call, whatever it takes and gives.
+    """The part of a call that all kinds share.
 
-    Where the caller gives up or the deadline is over, the task of the handler is cancelled.
+    The handler's task is cancelled if the caller cancels or the deadline passes.
     """
 
     @property
     def peer(self) -> str:
-        """The connection: `ipv4:127.0.0.1:4711`, `ipv6:[::1]:4711` or `unix:`."""
+        """The address of the connection: `ipv4:127.0.0.1:4711`, `ipv6:[::1]:4711` or `unix:`."""
 
     @property
     def certificate(self) -> bytes | None:
-        """The client certificate that was verified, as DER; None without one."""
+        """The verified client certificate, as DER; None without one."""
 
     @property
     def is_json(self) -> bool:
@@ -64,71 +64,70 @@ class Call(Protocol):
 
     @property
     def is_over(self) -> bool:
-        """Whether it was answered or has failed."""
+        """Whether the call has been answered or has failed."""
 
     def header(self, name: str) -> str | None:
-        """The first value of a header, by its lower-case name; None if there is none."""
+        """The first value of a header, by its lower-case name; None if it is absent."""
 
     def time_remaining(self) -> float | None:
-        """Seconds until the deadline; None if there is none."""
+        """Seconds until the deadline; None without a deadline."""
 
     def fail(self, status: Status, trailers: Trailers = ()) -> None:
-        """End the call with an error. A stream's `close` has to follow."""
+        """End the call with an error. For a stream, `close` must follow."""
 
 
 class UnaryCall(Call, Protocol):
-    """A call of one message, to be answered once."""
+    """A call with one message and one answer."""
 
     @property
     def message(self) -> bytes | None:
-        """The message; None where it was not read yet."""
+        """The message; None if it has not been read yet."""
 
     @property
     def size(self) -> int:
-        """Bytes of the message; the most that it may have where that is not known before."""
+        """Size of the message in bytes; an upper bound if it is not yet known."""
 
     def answer(self, message: bytes, trailers: Trailers = ()) -> None:
         """End the call with its answer."""
 
     async def read(self) -> bytes | None:
-        """The message; None where there is none.
+        """Read the message; None if there is none.
 
         Raises:
-            BrokenStream: The call was ended meanwhile.
+            BrokenStream: The call ended before the message arrived.
         """
 
 
 class StreamCall(Call, Protocol):
-    """A call whose messages or answers, or both, are streams."""
+    """A call with a stream of messages, of answers, or both."""
 
     async def read(self, at_once: AtOnce | None = None) -> bytes | None:
-        """The next message; None after the last one.
+        """Read the next message; None after the last one.
 
         Args:
-            at_once: A transport may give it messages that arrive meanwhile, and write its answers,
-                without waking the task that waits here. `read` returns the first one that has
-                no such answer.
+            at_once: The transport may call it with arriving messages and send its answers without
+                waking the waiting task. `read` returns the first message without such an answer.
         Raises:
             BrokenStream: The messages cannot be read.
         """
 
     async def write(self, message: bytes) -> None:
-        """Send an answer, once enough of those before it were sent. To a call of
-        `Kind.CLIENT_STREAM` there is one."""
+        """Send an answer; waits while too many earlier ones are unsent. A call of
+        `Kind.CLIENT_STREAM` has one answer."""
 
     def promise(self, trailers: Trailers) -> None:
-        """Say what follows the last answer. It has to be known before the first is written."""
+        """Set the trailers after the last answer, before the first answer is written."""
 
     async def close(self) -> None:
-        """End the call, well unless it has failed. Returns when the transport holds nothing more of
-        its answers, or the caller is gone."""
+        """End the call, successfully unless `fail` was called. Returns when all answers are sent or
+        the caller has disconnected."""
 
 
 class BrokenStream(Exception):
     """A message cannot be read, or the call was ended while it was read.
 
     Attributes:
-        code: gRPC's number for what is wrong.
+        code: The gRPC status code.
     """
 
     def __init__(self, code: int, message: str) -> None:
@@ -141,12 +140,11 @@ class Method:
     """One RPC.
 
     Attributes:
-        path: `package.Service/Method`, without a slash in front.
-        kind: What it takes and gives.
-        handler: Takes a `UnaryCall` for `Kind.UNARY`, otherwise a `StreamCall`. It ends the call
-            and gives None where nothing has to be waited for; otherwise it gives the coroutine
-            that will. So a small call costs no task.
-        has_no_side_effects: It may be called by HTTP GET.
+        path: `package.Service/Method`, without a leading slash.
+        kind: Its kind.
+        handler: Takes a `UnaryCall` for `Kind.UNARY`, else a `StreamCall`. It ends the call and
+            returns None, or returns a coroutine that will end it. So a small call costs no task.
+        has_no_side_effects: Whether HTTP GET may call it.
     """
 
     path: str
@@ -160,10 +158,10 @@ class File:
     """A static file, for GET and HEAD of one path.
 
     Attributes:
-        path: From the root of the port: "/" or "/assets/page.css".
-        headers: Names in lower case, and values. An `etag` among them is compared with what the
-            browser has. `content-length` is added.
-        content: What is answered.
+        path: The path of the URL: "/" or "/assets/page.css".
+        headers: Lower-case names and values. An `etag` is compared with that of the browser.
+            `content-length` is added.
+        content: The content.
     """
 
     path: str
@@ -171,33 +169,34 @@ class File:
     content: bytes = field(repr=False)
 
 
-#: Called with an exception that a handler raised, which is a fault of the handler.
+#: Called with an exception that a handler raised: handlers must not raise.
 OnFault = Callable[[BaseException], None]
-#: Called with a connection that is closed for what its peer does, as `Call.peer` has it, and why.
+#: Called with the peer (see `Call.peer`) of a connection that was closed for breaking a limit, and
+#: the reason.
 OnEvicted = Callable[[str, str], None]
 
 
 class Transport(Protocol):
-    """What carries calls, for the current event loop. To be made after a fork."""
+    """A transport for the current event loop. Make it after forking."""
 
     async def start(self, address: str, *, shares_port: bool, unix_socket_mode: str) -> str:
-        """Serve.
+        """Bind the address and serve.
 
         Args:
             address: `host:port`, or `unix:path`.
-            shares_port: Other processes listen there too.
-            unix_socket_mode: Permissions of a Unix socket's file, octal.
+            shares_port: Whether other processes listen on the same port.
+            unix_socket_mode: Octal permissions of a Unix socket's file.
         Returns:
-            The address, with the port that was bound.
+            The address with the bound port.
         Raises:
-            ConfigurationError: It cannot be listened at.
+            ConfigurationError: The address cannot be bound.
         """
 
     def replace_tls(self, tls: TlsFiles) -> None:
-        """Use this for connections that come from now on."""
+        """Use new files for connections that start later."""
 
     def drain(self) -> None:
-        """Ask the peers of open connections to go elsewhere; their calls go on."""
+        """Ask the peers of open connections to reconnect elsewhere. Running calls continue."""
 
     async def stop(self) -> None:
         """Close everything."""
@@ -205,13 +204,13 @@ class Transport(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """What TLS needs, as PEM.
+    """The content of the TLS files, as PEM.
 
     Attributes:
-        certificate: The server's, with its chain.
+        certificate: The server's certificate with its chain.
         key: Its private key.
-        client_authorities: Who signs clients' certificates; b"" where clients show none.
-        client_certificate_required: Connections without a client certificate are refused.
+        client_authorities: The authorities of client certificates; b"" for none.
+        client_certificate_required: Whether clients must have a certificate.
     """
 
     certificate: bytes
@@ -220,34 +219,32 @@ class TlsFiles:
     client_certificate_required: bool = False
 
 
-#: 64 KiB: as many as HTTP/2's flow control lets a call send that is not read.
+#: 64 KiB: the initial flow-control window of HTTP/2.
 READ_AHEAD_BYTES: Final = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one process takes from its peers. Times are in seconds; 0 means no limit where said.
+    """The limits of one process on its peers.
 
     Attributes:
-        max_connections: Open at once.
-        max_connections_per_address: Open at once from one IP address; 0: no limit of its own.
-        handshake_seconds: For a TLS handshake, and again for the first bytes of HTTP.
-        message_seconds: For one unary message to arrive whole, once it is read.
-        max_concurrent_streams: Of one HTTP/2 connection.
-        max_header_bytes: Of one header list.
-        max_message_bytes: Of one message, compressed and not.
+        max_connections: Open connections.
+        max_connections_per_address: Open connections from one IP address; 0: no limit.
+        handshake_seconds: Time for a TLS handshake, and again for the first bytes of HTTP.
+        message_seconds: Time for a unary message to arrive, from the start of its reading.
+        max_concurrent_streams: Concurrent streams of one HTTP/2 connection.
+        max_header_bytes: Size of one header list.
+        max_message_bytes: Size of one message, compressed and uncompressed.
         read_ahead_bytes: Unary messages up to this size are read before their call is admitted.
-        max_unread_calls: Of one connection, whose larger messages wait unread to be admitted.
-        max_unsent_bytes: Of unsent answers of one connection.
-        max_buffered_bytes: Of incomplete messages and of unsent answers, of
-            all connections together.
-        max_abandoned_per_second: Calls that one connection may give up; 0: no limit.
-        max_connection_age_seconds: Then a connection gets GOAWAY; 0: never.
-        keepalive_seconds: An idle connection is probed this often.
-        keepalive_timeout_seconds: And closed when it does not answer for so long.
-        overloaded: How a call fails beyond the two bounds of one connection, on calls that wait
-            unread and on unsent bytes.
-        cors_origins: Pages of these origins may call; "*" for any.
+        max_unread_calls: Calls of one connection whose unread messages wait for admission.
+        max_unsent_bytes: Unsent answers of one connection.
+        max_buffered_bytes: Incomplete messages and unsent answers of all connections.
+        max_abandoned_per_second: Calls that one connection may cancel per second; 0: no limit.
+        max_connection_age_seconds: Age at which a connection gets GOAWAY; 0: never.
+        keepalive_seconds: Interval of pings on an idle connection.
+        keepalive_timeout_seconds: Time to answer a ping before the connection is closed.
+        overloaded: The status of a call that exceeds `max_unread_calls` or `max_unsent_bytes`.
+        cors_origins: Origins of pages that may call; "*" for any.
     """
 
     max_connections: int = 10_000
@@ -270,7 +267,7 @@ class Limits:
 
     @classmethod
     def of(cls, settings: Settings, tried_max_bytes: int, overloaded: Status) -> Limits:
-        """What the settings say of peers; what is tried on the event loop must be read ahead."""
+        """The limits by the settings. Counts that are tried on the event loop are read ahead."""
         return cls(
             overloaded=overloaded,
             read_ahead_bytes=max(READ_AHEAD_BYTES, tried_max_bytes),

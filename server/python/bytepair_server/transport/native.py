@@ -30,24 +30,24 @@ from bytepair_server.transport.interface import (
     Trailers,
 )
 
-#: Events that one round of the event loop takes.
+#: Maximum events that one round of the event loop processes.
 BATCH: Final = 256
 
-#: Messages that a stream has read before Rust may read as many more: half of what it reads ahead.
+#: Messages that a stream processes before Rust reads as many more: half of its read-ahead.
 CREDITS: Final = 8
 
-#: For connections to end by themselves when the transport stops.
+#: Time for connections to end by themselves when the transport stops.
 STOP_SECONDS: Final = 1.0
 
 _OPENED, _MESSAGE, _END = _transport.OPENED, _transport.MESSAGE, _transport.END
 _CANCELLED, _WRITABLE = _transport.CANCELLED, _transport.WRITABLE
 _ENDED, _EVICTED = _transport.ENDED, _transport.EVICTED
-#: gRPC's number.
+#: A gRPC status code.
 _INTERNAL = 13
 
 
 class NativeTransport:
-    """One transport, for the current event loop of one process. To be made after a fork."""
+    """A transport for the current event loop. Make it after forking."""
 
     def __init__(
         self,
@@ -86,13 +86,13 @@ class NativeTransport:
 
     @property
     def connections(self) -> int:
-        """Connections that are open."""
+        """Number of open connections."""
         return self._native.connections
 
     async def start(
         self, address: str, *, shares_port: bool = False, unix_socket_mode: str = "660"
     ) -> str:
-        """As `Transport` has it."""
+        """See `Transport`."""
         listener = ports.listen(address, share=shares_port, unix_socket_mode=unix_socket_mode)
         is_unix = listener.family == socket.AF_UNIX
         if not is_unix:
@@ -102,7 +102,7 @@ class NativeTransport:
         return address
 
     def replace_tls(self, tls: TlsFiles) -> None:
-        """As `Transport` has it.
+        """See `Transport`.
 
         Raises:
             OSError: As the constructor; what was used before is used on.
@@ -115,7 +115,7 @@ class NativeTransport:
 
     async def stop(self) -> None:
         """Close all connections."""
-        # Calls that have just failed have yet to be sent.
+        # The statuses of calls that have just failed are not sent yet.
         self._native.drain()
         until = self._loop.time() + STOP_SECONDS
         while self._native.connections and self._loop.time() < until:
@@ -171,7 +171,7 @@ class NativeTransport:
 
 
 class _NativeCall:
-    """What unary calls and streams have in common."""
+    """The base of unary calls and streams."""
 
     __slots__ = ("_incoming", "_loop", "_native", "_number", "is_over", "message", "task")
 
@@ -204,14 +204,14 @@ class _NativeCall:
 
     @property
     def query(self) -> str | None:
-        """The query of a GET of Connect."""
+        """The query string of a Connect GET."""
         return self._incoming.query
 
     def header(self, name: str) -> str | None:
         return self._incoming.header(name)
 
     def headers(self) -> list[tuple[str, bytes]]:
-        """All headers, in their order."""
+        """All headers in order."""
         return self._incoming.headers()
 
     def time_remaining(self) -> float | None:
@@ -233,7 +233,7 @@ class _NativeCall:
         )
 
     def cancel(self) -> None:
-        """The caller is gone, or its deadline is over."""
+        """Handle that the caller cancelled or its deadline passed."""
         if self.task is not None:
             self.task.cancel()
 
@@ -258,7 +258,7 @@ class NativeUnaryCall(_NativeCall):
         return self.message
 
     def happened(self, kind: int, payload: Any) -> None:
-        """Take an event of this call."""
+        """Handle an event of this call."""
         if kind == _MESSAGE and not self._reading.done():
             self._reading.set_result(payload)
 
@@ -288,8 +288,8 @@ class NativeStreamCall(_NativeCall):
         is_answered_once: bool,
     ) -> None:
         super().__init__(native, loop, number, incoming)
-        #: What came and was not read: few, as Rust bounds how much it reads ahead. An empty deque
-        #: would take more memory than the rest of an idle call.
+        #: Messages that have arrived and are unread: few, because Rust bounds its read-ahead. A
+        #: deque would take more memory than the rest of an idle call.
         self._arrived: Final[list[tuple[int, Any]]] = []
         self._owed = 0
         self._at_once: AtOnce | None = None
@@ -321,7 +321,7 @@ class NativeStreamCall(_NativeCall):
         raise BrokenStream(*payload)
 
     def begin(self, headers: Trailers = ()) -> None:
-        """Send headers before the first answer; where this is not called, `write` does it."""
+        """Send headers before the first answer. Otherwise `write` sends them."""
         self._has_begun = True
         self._native.begin(self._number, self._trailers, headers)
 
@@ -331,7 +331,7 @@ class NativeStreamCall(_NativeCall):
             await self._wait()
 
     def promise(self, trailers: Trailers) -> None:
-        """What will follow the last answer, which has to be known before the first is sent."""
+        """Set the trailers after the last answer, before the first answer is written."""
         self._trailers = trailers
 
     async def close(self) -> None:
@@ -347,7 +347,7 @@ class NativeStreamCall(_NativeCall):
             await self._wait()
 
     def happened(self, kind: int, payload: Any) -> None:
-        """Take an event of this stream."""
+        """Handle an event of this stream."""
         is_awaited = self._waiter is not None and not self._waiter.done()
         if kind == _WRITABLE:
             self._writable = True

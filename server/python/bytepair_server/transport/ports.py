@@ -1,4 +1,4 @@
-"""Listening ports: shared by several processes, and why one cannot be listened at."""
+"""Listening sockets, shared by several processes, and the reasons why one cannot be bound."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Final
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.types import split_address
 
-#: Connections that the kernel keeps until they are accepted.
+#: Backlog of connections that are not accepted yet.
 BACKLOG: Final = 1024
-#: Elsewhere SO_REUSEPORT is missing, or gives every connection to one of the processes.
+#: On other platforms SO_REUSEPORT is missing or does not balance connections.
 CAN_SHARE: Final = sys.platform == "linux"
 
 
 class SharedPort:
-    """A port that is reserved before anything listens there.
+    """A port that is reserved before the workers listen on it.
 
     Attributes:
         address: Where processes are to listen, with the port that was chosen.
     """
 
     def __init__(self, address: str) -> None:
-        """Find out whether the port is free, and hold it.
+        """Reserve the port.
 
         Args:
             address: "host:port"; port 0: any free one.
@@ -33,8 +33,8 @@ class SharedPort:
             ConfigurationError: It cannot be listened at, or another process does.
         """
         try:
-            # The first try must fail where a process listens: with SO_REUSEPORT the kernel lets
-            # two servers of one user share a port, and each would get some of the calls.
+            # First without SO_REUSEPORT, which must fail if another process listens: with it two
+            # servers of one user could share the port, and each would get some of the calls.
             _bound(address, share=False).close()
             self._held: Final = _bound(address, share=True)
         except (OSError, UnicodeError) as error:
@@ -45,12 +45,12 @@ class SharedPort:
         self.address: Final = f"{address.rpartition(':')[0]}:{self._held.getsockname()[1]}"
 
     def close(self) -> None:
-        """Hold it no longer."""
+        """Release the port."""
         self._held.close()
 
 
 def listen(address: str, *, share: bool, unix_socket_mode: str) -> socket.socket:
-    """A socket that listens.
+    """Make a listening socket.
 
     Args:
         address: "host:port", or gRPC's "unix:path".
@@ -77,7 +77,7 @@ def _listen_at_file(address: str, mode: int) -> socket.socket:
     if path.is_socket():
         path.unlink()  # of a server that is gone: the caller has asked whether one answers
     listener = socket.socket(socket.AF_UNIX)
-    # A socket that got its permissions afterwards would be open to others for a moment.
+    # Setting the permissions afterwards would leave the socket open to others for a moment.
     before = os.umask(0o777 & ~mode)
     try:
         listener.bind(str(path))
@@ -91,7 +91,7 @@ def _listen_at_file(address: str, mode: int) -> socket.socket:
 
 
 def problem(address: str) -> str:
-    """Why an address cannot be listened at; gRPC does not say.
+    """The reason why an address cannot be bound, which gRPC does not report.
 
     Args:
         address: "host:port", or gRPC's "unix:path".

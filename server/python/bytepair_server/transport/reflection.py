@@ -10,13 +10,13 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from bytepair_server.transport.interface import Kind, Method, Status, StreamCall
 
-#: The two versions have the same messages; only the name of the service differs.
+#: Both versions have the same messages; only the service's name differs.
 SERVICE_NAMES: Final = (reflection.SERVICE_NAME, "grpc.reflection.v1.ServerReflection")
 _INVALID_ARGUMENT: Final = 3
 
 
 def methods(service_names: Sequence[str]) -> list[Method]:
-    """The RPC of both versions, for a transport.
+    """The RPC of both versions.
 
     Args:
         service_names: What is served besides; their files must be loaded.
