@@ -1,4 +1,4 @@
-//! Bodies of requests, which must arrive within a time, and of answers.
+//! Bodies of requests, with a time limit, and bodies of answers.
 
 use std::convert::Infallible;
 use std::io;
@@ -14,12 +14,12 @@ use tokio::time::{Sleep, sleep};
 use crate::peer::Held;
 use crate::{connect, grpc};
 
-/// Bytes of a refused message that are read and forgotten.
+/// Maximum bytes of a rejected message that are read and dropped.
 const DISCARDED_BYTES: usize = 1 << 20;
 
-/// A body that must arrive within a time, and may be replaced by an empty message.
+/// A request body with a time limit. It can be replaced by an empty message.
 pub struct ReadAhead {
-    /// In place of what was sent.
+    /// Replaces the received data.
     replaced: Option<Bytes>,
     rest: Option<Incoming>,
     /// What came of the message, where it is to be held until it is whole.
@@ -41,7 +41,7 @@ impl ReadAhead {
         }
     }
 
-    /// In place of the body of a call that is refused before its message was read.
+    /// Replaces the body of a call that is rejected before its message was read.
     pub fn message_unread(prefixed: bool) -> Self {
         let data = if prefixed {
             Bytes::from_static(&[0; 5])
@@ -57,8 +57,8 @@ impl ReadAhead {
         }
     }
 
-    /// Read the rest and forget it, up to a bound: a peer of HTTP/1.1 that is still sending would
-    /// take the end of the connection for a fault, and never see the answer.
+    /// Reads and drops the rest, up to a bound: an HTTP/1.1 peer that is still sending would treat
+    /// the end of the connection as an error and never see the answer.
     pub async fn discard(&mut self) {
         let mut left = DISCARDED_BYTES;
         while let Some(Ok(frame)) =

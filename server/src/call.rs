@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use crate::outgoing::Outgoing;
 use crate::peer::Peer;
 
-/// gRPC's numbers.
+/// gRPC status codes.
 pub const INVALID_ARGUMENT: u32 = 3;
 pub const DEADLINE_EXCEEDED: u32 = 4;
 pub const RESOURCE_EXHAUSTED: u32 = 8;
@@ -17,45 +17,45 @@ pub const UNIMPLEMENTED: u32 = 12;
 pub const INTERNAL: u32 = 13;
 pub const UNAUTHENTICATED: u32 = 16;
 
-/// A call as it comes.
+/// A new call.
 pub struct Opened {
-    /// The number of its method, in the order in which the methods were given.
+    /// Index of its method in the list of methods.
     pub method: usize,
     pub peer: Arc<Peer>,
     pub headers: HeaderMap,
-    /// The query of a Connect GET.
+    /// The query string of a Connect GET.
     pub query: Option<String>,
-    /// Its messages are proto3 JSON.
+    /// Whether its messages are proto3 JSON.
     pub is_json: bool,
     pub deadline: Option<Instant>,
-    /// The whole message of a unary call; `None` for a stream, and where it was not read yet.
+    /// The message of a unary call; `None` for a stream, or if it has not been read yet.
     pub message: Option<Bytes>,
-    /// Bytes of the message; the most that it may have where that is not known before.
+    /// Size of the message in bytes; an upper bound if it is not yet known.
     pub size: usize,
 }
 
-/// What happened to a call.
+/// An event of a call, for Python.
 pub enum Event {
     Opened(Box<Opened>),
     /// The message that Python requested.
     Message(Bytes),
     /// The caller sends no more messages.
     End,
-    /// The messages cannot be read: a gRPC code and why.
+    /// The messages cannot be read: a gRPC status code and the reason.
     Broken(u32, String),
-    /// The caller is gone, or its deadline is over.
+    /// The caller has cancelled, or its deadline has passed.
     Cancelled,
     /// A stream that was paused may send again.
     Writable,
-    /// HTTP holds nothing more of a stream that Python has ended.
+    /// HTTP has sent everything of a stream that Python has ended.
     Ended,
-    /// Of no call: a connection is closed for what its peer does. Its name, and why.
+    /// A connection was closed for breaking a limit: its peer and the reason. Belongs to no call.
     Evicted(String, &'static str),
 }
 
 pub type Pairs = Vec<(String, String)>;
 
-/// Pairs as HTTP has them. Those that it cannot carry are left out: Python checks what it sends.
+/// Adds pairs as headers. Invalid ones are left out: Python checks what it sends.
 pub fn add_pairs(map: &mut HeaderMap, pairs: Pairs) {
     for (name, value) in pairs {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
@@ -64,10 +64,10 @@ pub fn add_pairs(map: &mut HeaderMap, pairs: Pairs) {
     }
 }
 
-/// Bytes of gRPC's prefix of a message: whether it is compressed, and its size.
+/// Size of gRPC's prefix of a message: a compression flag and the message's size.
 pub const PREFIX_BYTES: usize = 5;
 
-/// A message to the caller, which gRPC's prefix precedes.
+/// A message to the caller with gRPC's prefix.
 pub fn prefixed(message: &[u8]) -> Vec<u8> {
     let mut data = Vec::with_capacity(PREFIX_BYTES + message.len());
     data.push(0);
@@ -76,7 +76,7 @@ pub fn prefixed(message: &[u8]) -> Vec<u8> {
     data
 }
 
-/// A call that fails: a gRPC code, a message, details as (type name, bytes), trailers.
+/// The status of a failed call: a gRPC status code, a message, details as (type name, bytes).
 #[derive(Clone, Debug, Default)]
 pub struct Failure {
     pub code: u32,
@@ -100,23 +100,23 @@ impl Failure {
     }
 }
 
-/// A message to the caller, `prefixed`, with what surrounds it.
+/// A unary answer: a `prefixed` message with headers and trailers.
 pub struct Answer {
     pub message: Bytes,
     pub headers: Pairs,
     pub trailers: Pairs,
 }
 
-/// What a stream sends first.
+/// The start of a stream's answer.
 pub struct Started {
     pub headers: Pairs,
     pub trailers: Pairs,
     pub messages: Arc<Outgoing>,
 }
 
-/// What Python says.
+/// A command from Python.
 pub enum Command {
-    /// Read the message, or this many more messages of a stream.
+    /// Read the message of a unary call, or this many more messages of a stream.
     Read(usize),
     Answer(Answer),
     Start(Pairs, Pairs),

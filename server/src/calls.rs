@@ -1,7 +1,7 @@
 //! Calls in progress: their events go to Python, and its commands to their slots.
 //!
-//! Python takes events as `events` has them, and its answers are handed out by one task of the runtime.
-//! Neither side ever waits for the other.
+//! Python takes events from the queue of `events`. One task of the runtime carries out its commands.
+//! Neither side blocks the other.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -22,7 +22,7 @@ use crate::peer::Unsent;
 use crate::settings::STREAM_READ_AHEAD;
 use crate::slot::{self, Slot};
 
-/// The number of no call.
+/// An id that no call has.
 pub const NO_CALL: u64 = 0;
 
 /// All calls of a transport.
@@ -35,7 +35,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// `wake` gets eight bytes whenever there are events where there were none.
+    /// `wake` is an eventfd, written when the empty queue gets an event.
     pub fn new(wake: File) -> Arc<Self> {
         Arc::new(Calls {
             events: Events::new(wake),
@@ -50,12 +50,12 @@ impl Calls {
         self.events.push(id, event);
     }
 
-    /// As `Events` has it.
+    /// See `Events`.
     pub fn take(&self, most: usize) -> (Vec<(u64, Event)>, bool) {
         self.events.take(most)
     }
 
-    /// Calls that are under way.
+    /// Calls in progress.
     pub fn open(&self) -> usize {
         self.slots.lock().len()
     }
@@ -69,7 +69,7 @@ impl Calls {
         }
     }
 
-    /// A unary call whose message is here.
+    /// Starts a unary call whose message has been read.
     pub fn unary(
         self: &Arc<Self>,
         opened: Opened,
@@ -85,12 +85,12 @@ impl Calls {
         (guard, answered)
     }
 
-    /// As `Events` has it.
+    /// See `Events`.
     pub fn has_room(&self) -> bool {
         self.events.has_room()
     }
 
-    /// A unary call whose message is to be read once Python says so.
+    /// Starts a unary call whose message is read when Python requests it.
     pub fn unread(
         self: &Arc<Self>,
         opened: Opened,
@@ -112,7 +112,7 @@ impl Calls {
         (guard, admitted, rejected)
     }
 
-    /// The message of a call that `unread` opened has come.
+    /// Passes on the message of a call that `unread` started.
     pub fn has_read(&self, id: u64, message: Bytes) -> oneshot::Receiver<Result<Answer, Failure>> {
         let (answer, answered) = oneshot::channel();
         if let Some(slot) = self.slots.lock().get_mut(&id) {
@@ -123,7 +123,7 @@ impl Calls {
         answered
     }
 
-    /// A call with a stream of requests and one answer.
+    /// Starts a call with a stream of messages and one answer.
     pub fn client_stream(
         self: &Arc<Self>,
         opened: Opened,
@@ -141,7 +141,7 @@ impl Calls {
         (guard, answered, reading)
     }
 
-    /// A call with a stream of answers.
+    /// Starts a call with a stream of answers.
     pub fn stream(
         self: &Arc<Self>,
         opened: Opened,
@@ -161,8 +161,7 @@ impl Calls {
         (guard, started, reading)
     }
 
-    /// Read the messages of a stream, a few ahead of those that Python has requested, until the call
-    /// is over.
+    /// Reads the messages of a stream until the call is over, a few ahead of Python's requests.
     pub async fn read<S>(&self, id: u64, messages: &mut S, mut reading: Reading)
     where
         S: Stream<Item = Result<Bytes, Failure>> + Unpin,
@@ -191,7 +190,7 @@ impl Calls {
         }
     }
 
-    /// Say something of a call; nothing happens where it is over.
+    /// Sends a command to a call; no effect if the call is over.
     pub fn command(&self, id: u64, command: Command) {
         let was_empty = {
             let mut commands = self.commands.lock();
@@ -203,7 +202,7 @@ impl Calls {
         }
     }
 
-    /// Send a message of a stream: whether more may follow at once.
+    /// Sends a message of a stream. Returns whether more may follow at once.
     pub fn send(&self, id: u64, message: &[u8]) -> bool {
         let (peer, may_go_on) = match self.slots.lock().get(&id) {
             Some(Slot {
@@ -218,8 +217,8 @@ impl Calls {
         may_go_on
     }
 
-    /// Answer a unary call, or fail it where its connection would have more than `most` unsent bytes:
-    /// whether it was answered.
+    /// Answers a unary call, or fails it if its connection would have more than `most` unsent bytes.
+    /// Returns whether it was answered.
     pub fn answer(
         &self,
         id: u64,
@@ -256,8 +255,8 @@ impl Calls {
         true
     }
 
-    /// Count a call that ended without an answer; a connection with more than `limit` in a second is
-    /// closed.
+    /// Counts a call that ended without an answer. Closes a connection with more than `limit` in a
+    /// second.
     pub fn count_as_abandoned(&self, id: u64, limit: u32) {
         if let Some(Slot {
             peer: Some(peer), ..
@@ -267,7 +266,7 @@ impl Calls {
         }
     }
 
-    /// Carry out the commands of Python, for ever.
+    /// Carries out Python's commands; never returns.
     pub async fn hand_out(self: Arc<Self>) {
         loop {
             self.commanded.notified().await;
@@ -280,7 +279,7 @@ impl Calls {
     }
 }
 
-/// What the reader of a stream waits for: permits to read, and the end of the call.
+/// The receivers of a stream's reader: permits to read, and the end of the call.
 pub struct Reading {
     permits: Arc<Semaphore>,
     over: oneshot::Receiver<()>,

@@ -29,7 +29,7 @@ use crate::settings::{COMPRESS_FROM_BYTES, COMPRESS_UP_TO_BYTES, Settings};
 /// The body of an answer.
 pub type Body = ConnectRpcBody;
 
-/// What an RPC takes and gives.
+/// Whether request and answer are one message or a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Unary,
@@ -43,15 +43,15 @@ pub enum Kind {
 pub struct Method {
     pub number: usize,
     pub kind: Kind,
-    /// It may be called by GET.
+    /// Whether GET may call it.
     pub has_no_side_effects: bool,
 }
 
-/// A call whose message is not read before Python requests it.
+/// Marks a call whose message is read when Python requests it.
 #[derive(Clone, Copy)]
 pub struct Admitted(pub u64);
 
-/// A call that fails before its message is read.
+/// Marks a call that fails before its message is read.
 #[derive(Clone)]
 pub struct Refused(pub Failure);
 
@@ -244,7 +244,7 @@ impl Dispatcher for Calling {
     }
 }
 
-/// Messages of a stream, with failures as ours.
+/// The messages of a stream, with converted failures.
 fn messages(
     requests: RequestStream,
 ) -> impl Stream<Item = Result<Bytes, Failure>> + Unpin + Send + 'static {
@@ -257,8 +257,8 @@ fn messages(
 
 type Received<T> = Result<Result<T, Failure>, tokio::sync::oneshot::error::RecvError>;
 
-/// Whether answers to a call are compressed: where its messages are. Clients of gRPC say that they
-/// take gzip whether they want it or not, and of Connect only those that want it.
+/// Whether answers to a call are compressed: for gRPC if its messages are, because gRPC clients always
+/// accept gzip; for Connect if the client accepts it.
 fn wants_gzip(context: &RequestContext) -> bool {
     let content_type = context.headers().get(http::header::CONTENT_TYPE);
     let is_grpc = content_type.is_some_and(|it| it.as_bytes().starts_with(b"application/grpc"));

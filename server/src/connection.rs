@@ -23,7 +23,7 @@ use crate::request::{Responding, respond};
 use crate::server::Draining;
 use crate::settings::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES, Settings};
 
-/// What all connections share.
+/// The state that all connections share.
 pub struct Shared {
     pub settings: Settings,
     pub calls: Arc<Calls>,
@@ -32,7 +32,7 @@ pub struct Shared {
     pub files: Files,
 }
 
-/// How HTTP is spoken, by the settings.
+/// The HTTP configuration by the settings.
 fn builder(settings: &Settings) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
@@ -47,7 +47,7 @@ fn builder(settings: &Settings) -> auto::Builder<TokioExecutor> {
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_concurrent_streams(settings.max_concurrent_streams)
-        // Twice the limit, so that a call that is just over it gets a status of its protocol.
+        // Twice the limit, so that a call slightly above it gets a status of its protocol.
         .max_header_list_size(settings.max_header_bytes.saturating_mul(2))
         .keep_alive_interval(Some(settings.keepalive_interval))
         .keep_alive_timeout(settings.keepalive_timeout);
@@ -86,7 +86,7 @@ where
                 let event = Event::Evicted(peer.name.clone(), peer.fault());
                 shared.calls.push(NO_CALL, event);
                 connection.as_mut().graceful_shutdown();
-                // Time for the GOAWAY; what its calls hold is given back at once.
+                // Time to send GOAWAY. The memory of its calls is released at once.
                 let _ = tokio::time::timeout(Duration::from_millis(100), connection.as_mut()).await;
                 return;
             }
@@ -96,7 +96,7 @@ where
     }
 }
 
-/// The answer to a request. One that is given up before counts as abandoned.
+/// The answer to a request. A request that is cancelled before it counts as abandoned.
 struct Answering {
     response: Responding,
     origin: Option<HeaderValue>,

@@ -9,7 +9,7 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
 /// How long a browser may keep the answer to a preflight request: two hours, Chromium's maximum.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 
-/// The origin of a request, where it is one of the configured ones.
+/// The origin of a request if it is configured.
 pub fn allowed<B>(origins: &[String], request: &Request<B>) -> Option<HeaderValue> {
     if origins.is_empty() {
         return None;
@@ -21,7 +21,7 @@ pub fn allowed<B>(origins: &[String], request: &Request<B>) -> Option<HeaderValu
     is_allowed.then(|| origin.clone())
 }
 
-/// Whether a request asks what another one may do.
+/// Whether a request is a preflight.
 pub fn is_preflight<B>(request: &Request<B>) -> bool {
     request.method() == Method::OPTIONS
         && request
@@ -43,7 +43,7 @@ pub fn preflight<B: Default>(origin: HeaderValue, requested: Option<&HeaderValue
     response
 }
 
-/// Say in an answer that a page of `origin` may read it.
+/// Adds headers to an answer so that a page of `origin` may read it.
 pub fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);

@@ -10,9 +10,9 @@ use parking_lot::Mutex;
 use crate::call::{Event, Opened};
 use crate::settings::{LARGE_QUEUED_BYTES, SMALL_BYTES};
 
-/// Events of calls, by the call's number. What comes on open streams has a queue of its own:
-/// otherwise one caller's streams, each some messages ahead, would hold up every new call. So have
-/// large calls, of which Python gets one at a time, after the small ones.
+/// Events of calls by id. Messages of open streams have a separate queue: otherwise one caller's
+/// streams could delay every new call. Large calls have a third one: Python gets one of them at a
+/// time, after the small ones.
 pub struct Events {
     queues: Mutex<Queues>,
     wake: File,
@@ -21,7 +21,7 @@ pub struct Events {
 #[derive(Default)]
 struct Queues {
     calls: VecDeque<(u64, Event)>,
-    /// In its order for each stream.
+    /// In order for each stream.
     streams: VecDeque<(u64, Event)>,
     large: VecDeque<(u64, Event)>,
     /// Bytes of the messages of large calls.
@@ -43,7 +43,7 @@ impl Queues {
 }
 
 impl Events {
-    /// `wake` gets eight bytes whenever there are events where there were none.
+    /// `wake` is an eventfd, written when the empty queue gets an event.
     pub fn new(wake: File) -> Self {
         Events {
             queues: Mutex::default(),
@@ -55,12 +55,12 @@ impl Events {
         self.add(|queues| queues.calls.push_back((id, event)));
     }
 
-    /// Push an event of an open stream: it is returned after everything that `push` has added.
+    /// Pushes an event of an open stream, which is returned after all events of `push`.
     pub fn push_of_stream(&self, id: u64, event: Event) {
         self.add(|queues| queues.streams.push_back((id, event)));
     }
 
-    /// Push a new call with its message: a large one is returned after what the other two add.
+    /// Pushes a new call with its message. A large one is returned after all other events.
     pub fn push_opened(&self, id: u64, opened: Box<Opened>) {
         let size = opened.message.as_ref().map_or(0, Bytes::len);
         self.add(|queues| {
@@ -74,7 +74,7 @@ impl Events {
         });
     }
 
-    /// Push that a call was given up, or take it back if it is large and Python has not seen it.
+    /// Pushes a cancellation, or removes the call if it is large and Python has not seen it.
     pub fn push_cancelled(&self, id: u64) {
         self.add(
             |queues| match queues.large.iter().position(|(large, _)| *large == id) {
@@ -97,16 +97,16 @@ impl Events {
             before == 0 && queues.len() > 0
         };
         if was_empty {
-            // Full: Python was woken already and has not looked yet.
+            // Full: Python was woken and has not read it yet.
             let _ = (&self.wake).write(&1u64.to_ne_bytes());
         }
     }
 
-    /// At most `most` events of calls, then those of streams that fit beside them, at least a quarter
-    /// of `most`, then one large call; and whether there are more.
+    /// Returns at most `most` events of calls, then those of streams that fit, at least a quarter of
+    /// `most`, then one large call; and whether there are more.
     pub fn take(&self, most: usize) -> (Vec<(u64, Event)>, bool) {
         if !self.queues.lock().large.is_empty() {
-            // The transport's thread may have small calls to add, and have no core of its own.
+            // The transport's thread may have small calls to add and may share this core.
             std::thread::yield_now();
         }
         let mut queues = self.queues.lock();

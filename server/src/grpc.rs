@@ -1,4 +1,4 @@
-//! gRPC over HTTP/2, on hyper's bodies: nearly all calls. `connect` has the other protocols.
+//! gRPC over HTTP/2 on hyper's bodies, for nearly all calls. `connect` serves the other protocols.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -21,7 +21,7 @@ use crate::calls::Guard;
 use crate::gzip::deflate;
 use crate::settings::{COMPRESS_FROM_BYTES, COMPRESS_UP_TO_BYTES};
 
-/// Answers of a stream that are ready are put together up to this size: HTTP/2's usual frame.
+/// Ready answers of a stream are joined up to this size, the default of HTTP/2's frames.
 const FRAME_BYTES: usize = 16 << 10;
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
@@ -29,7 +29,7 @@ const DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
 const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
-/// Whether a request is to be answered here.
+/// Whether a request is gRPC over HTTP/2.
 pub fn is_spoken(parts: &Parts) -> bool {
     parts.version == Version::HTTP_2
         && parts.method == Method::POST
@@ -44,18 +44,18 @@ fn content_type(headers: &HeaderMap) -> Option<&'static str> {
     }
 }
 
-/// What a call's headers say of gRPC.
+/// The gRPC options in a call's headers.
 #[derive(Clone, Copy)]
 pub struct Grpc {
     content_type: &'static str,
-    /// Its messages may be compressed, and so are the answers, if its caller takes that: clients say
-    /// that they take gzip whether they want it or not.
+    /// Whether messages may be compressed. Only then are answers compressed, if the caller accepts it:
+    /// gRPC clients always accept gzip.
     pub is_gzip: bool,
     answers_gzip: bool,
 }
 
 impl Grpc {
-    /// Fails where the messages are compressed in an unknown way.
+    /// Fails if the compression is unknown.
     pub fn read(headers: &HeaderMap) -> (Self, Result<(), Failure>) {
         let encoding = headers.get(ENCODING).map(HeaderValue::as_bytes);
         let is_gzip = encoding == Some(b"gzip");
@@ -78,7 +78,7 @@ impl Grpc {
         (grpc, known)
     }
 
-    /// A unary answer, or a failure.
+    /// Builds the response of a unary answer or a failure.
     pub fn answer(self, answer: Result<Answer, Failure>) -> Response<Body> {
         match answer {
             Ok(answer) => {
@@ -89,7 +89,8 @@ impl Grpc {
         }
     }
 
-    /// A stream of answers, or a failure. The guard tells Python when the caller is gone.
+    /// Builds the response of a stream of answers or a failure. The guard tells Python if the caller
+    /// disconnects.
     pub fn stream(
         self,
         started: Result<(Started, Guard), Failure>,
@@ -136,7 +137,7 @@ impl Grpc {
         response
     }
 
-    /// A message with its prefix, compressed where that is wanted and worth it.
+    /// A message with its prefix, compressed if the caller wants it and its size is worth it.
     fn compressed(self, message: Bytes) -> Bytes {
         let size = message.len() - PREFIX_BYTES;
         if !self.answers_gzip || !(COMPRESS_FROM_BYTES..=COMPRESS_UP_TO_BYTES).contains(&size) {
@@ -155,7 +156,7 @@ impl Grpc {
 
 /// The body of an answer.
 pub enum Content {
-    /// The headers say all.
+    /// A response without a body.
     None,
     Unary(Bytes, Pairs),
     Stream(Box<Answers>),
@@ -201,12 +202,12 @@ pub struct Answers {
     guard: Option<Guard>,
     deadline: Option<Pin<Box<Sleep>>>,
     trailers: Pairs,
-    /// How it ends, once that is known.
+    /// Its end, once known.
     last: Option<Result<(), Failure>>,
 }
 
 impl Answers {
-    /// Everything that is ready, in one piece; `None` at the end.
+    /// All ready answers, joined; `None` at the end.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let mut first = Bytes::new();
         let mut joined = BytesMut::new();
@@ -276,7 +277,7 @@ fn failed(failure: Failure) -> HeaderMap {
     map
 }
 
-/// As gRPC has it: everything but printable ASCII, and the percent sign.
+/// Percent-encodes the percent sign and everything that is not printable ASCII, as gRPC requires.
 fn percent_encoded(message: &str) -> String {
     let mut encoded = String::with_capacity(message.len());
     for byte in message.bytes() {

@@ -9,10 +9,10 @@ use flate2::write::GzEncoder;
 
 use crate::call::{Failure, INVALID_ARGUMENT, RESOURCE_EXHAUSTED};
 
-/// Level of compression: beyond it, the transport's thread would work long for little.
+/// Higher levels cost the transport's thread much time for little.
 const LEVEL: Compression = Compression::new(1);
 
-/// Inflate a message to at most `most` bytes.
+/// Inflates a message to at most `most` bytes.
 pub fn inflate(data: &[u8], most: usize) -> Result<Bytes, Failure> {
     let mut inflated = Vec::new();
     let bound = most as u64 + 1;
@@ -32,7 +32,7 @@ pub fn inflate(data: &[u8], most: usize) -> Result<Bytes, Failure> {
     }
 }
 
-/// Compress a message, after bytes that stay as they are; `None` where that fails.
+/// Compresses a message behind the unchanged bytes `before`; `None` on failure.
 pub fn deflate(before: &[u8], data: &[u8]) -> Option<Vec<u8>> {
     let mut encoder = GzEncoder::new(before.to_vec(), LEVEL);
     encoder.write_all(data).ok()?;

@@ -1,9 +1,9 @@
-//! The native transport of bytepair-server: HTTP/1.1 and HTTP/2 below, whole calls above.
+//! The native transport of bytepair-server: from HTTP/1.1 and HTTP/2 to whole calls.
 //!
-//! `server` accepts connections, `connection` serves one, `request` one of its requests. `grpc` speaks
-//! gRPC over HTTP/2, with `messages` in and `outgoing` out, and `connect` the other protocols. `calls`
-//! keeps the calls under way, each in a `slot`, and `events` hands what happens to them, as `call` has
-//! it, to Python in batches. `fields` reads fields of messages. `python` alone knows PyO3.
+//! `server` accepts connections, `connection` serves one, and `request` one of its requests. `grpc`
+//! serves gRPC over HTTP/2, with `messages` in and `outgoing` out; `connect` serves the other
+//! protocols. `calls` holds the calls in progress, each in a `slot`. `events` passes their events (see
+//! `call`) to Python in batches. `fields` reads fields of messages. Only `python` depends on PyO3.
 
 pub mod body;
 pub mod call;

@@ -1,4 +1,4 @@
-//! The messages of gRPC in the body of a request: a prefix of five bytes before each.
+//! The gRPC messages in a request body, each with a prefix of five bytes.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -16,24 +16,24 @@ use crate::call::{
 use crate::gzip::inflate;
 use crate::peer::Held;
 
-/// Time for what a peer goes on to send after its call is over.
+/// Time during which data is read and dropped after a call is over.
 const DISCARD: Duration = Duration::from_secs(5);
 
-/// The messages of one body, as they come.
+/// The messages of one body.
 pub struct Messages {
     body: ReadAhead,
-    /// What came last, mostly whole messages, which are not copied.
+    /// The last received data: mostly whole messages, which are not copied.
     data: Bytes,
-    /// A message that came in parts, as far as it is here.
+    /// The received part of a message that arrives in parts.
     part: BytesMut,
-    /// Counts what waits here.
+    /// Counts the buffered bytes.
     held: Held,
     most: usize,
     may_be_gzip: bool,
 }
 
 impl Messages {
-    /// `most`: bytes of a message, compressed and inflated. `may_be_gzip`: a header says so.
+    /// `most`: maximum bytes of a message, compressed and inflated. `may_be_gzip`: by a header.
     pub fn new(body: ReadAhead, most: usize, may_be_gzip: bool, held: Held) -> Self {
         Messages {
             body,
@@ -45,8 +45,8 @@ impl Messages {
         }
     }
 
-    /// Whether the next message is compressed, and its size; `None` where the request ends or breaks
-    /// before: `next` says how.
+    /// Whether the next message is compressed, and its size; `None` if the request ends or fails
+    /// before, which `next` reports.
     pub async fn prefix(&mut self) -> Option<(bool, usize)> {
         loop {
             let here = if self.part.is_empty() {
@@ -65,7 +65,7 @@ impl Messages {
         }
     }
 
-    /// The message of a call that has one.
+    /// The only message of a call.
     pub async fn only(&mut self) -> Result<Bytes, Failure> {
         let Some(message) = self.next().await.transpose()? else {
             return Err(Failure::new(UNIMPLEMENTED, "the request has no message"));
@@ -79,13 +79,13 @@ impl Messages {
         }
     }
 
-    /// Read and forget what still comes, for a while: `h2` closes connections on which many small
-    /// frames come for streams that nobody reads.
+    /// Reads and drops further data for a while: `h2` closes connections with many small frames for
+    /// unread streams.
     pub async fn discard(&mut self) {
         let _ = tokio::time::timeout(DISCARD, self.body.discard()).await;
     }
 
-    /// A message that is here, unless there is none.
+    /// The next complete message; `None` if it has not arrived.
     fn decode(&mut self) -> Result<Option<Bytes>, Failure> {
         let Some(size) = size(&self.data) else {
             return Ok(None);
@@ -125,7 +125,7 @@ impl Messages {
             self.part.extend_from_slice(&so_far);
         }
         if self.part.capacity() < self.part.len() + data.len() {
-            // As much as the message needs, and no more than a few times what its peer has sent.
+            // As much as the message needs, but at most a few times what the peer has sent.
             let here = self.part.len() + data.len();
             let needed = size(&self.part).map_or(here, |size| PREFIX_BYTES + size);
             let capacity = needed.clamp(here, 4 * here);
@@ -144,7 +144,7 @@ impl Messages {
     }
 }
 
-/// The size of the message that begins here; `None` before its prefix is whole.
+/// The size of the message that starts `data`; `None` if its prefix is incomplete.
 fn size(data: &[u8]) -> Option<usize> {
     let prefix: [u8; 4] = data.get(1..PREFIX_BYTES)?.try_into().ok()?;
     Some(u32::from_be_bytes(prefix) as usize)

@@ -1,4 +1,4 @@
-//! The answers of one stream on their way to HTTP.
+//! The queue of one stream's answers to HTTP.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::call::{Event, Failure};
 use crate::calls::Calls;
 use crate::settings::STREAM_UNSENT_BYTES;
 
-/// Messages that HTTP has not taken yet, and how the stream ends. Most streams are idle most of the
-/// time: a channel would keep room for 32 messages of each.
+/// Answers that HTTP has not taken yet, and the stream's end. Most streams are idle: a channel would
+/// hold memory for 32 messages of each.
 pub struct Outgoing {
     id: u64,
     calls: Arc<Calls>,
@@ -40,7 +40,7 @@ impl Outgoing {
         })
     }
 
-    /// Count a message before it is pushed: whether more may follow at once.
+    /// Counts a message before it is pushed. Returns whether more may follow at once.
     pub fn count(&self, size: usize) -> bool {
         let waiting = self.bytes.fetch_add(size, Relaxed) + size;
         let may_go_on = waiting < STREAM_UNSENT_BYTES;
@@ -50,12 +50,12 @@ impl Outgoing {
         may_go_on
     }
 
-    /// Add a message that was counted.
+    /// Adds a counted message.
     pub fn push(&self, message: Bytes) {
         self.change(|queue| queue.messages.push_back(message));
     }
 
-    /// End the stream after the messages that it has.
+    /// Ends the stream after its queued messages.
     pub fn end(&self, end: Result<(), Box<Failure>>) {
         self.change(|queue| queue.end = Some(end));
     }
@@ -71,7 +71,7 @@ impl Outgoing {
         }
     }
 
-    /// The next message; `None` once the stream has ended well.
+    /// The next message; `None` after a successful end.
     pub fn poll_next(&self, context: &Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
         let message = {
             let mut queue = self.queue.lock();

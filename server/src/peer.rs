@@ -9,12 +9,12 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// All peers, and the bytes that are held for them together: incomplete messages,
-/// and unsent answers. When there are too many, the connection with the most is closed.
+/// All peers, and the bytes that are held for them: incomplete messages and unsent answers. If there
+/// are too many, the connection with the most is closed.
 pub struct Peers {
     most: usize,
     bytes: AtomicUsize,
-    /// Of these, those of connections that are being closed.
+    /// The share of connections that are being closed.
     evicted: AtomicUsize,
     all: Mutex<Vec<Weak<Peer>>>,
 }
@@ -51,7 +51,7 @@ impl Peers {
         peer
     }
 
-    /// Bytes that are held now, for all peers.
+    /// Bytes that are held for all peers.
     pub fn held(&self) -> usize {
         self.bytes.load(Relaxed)
     }
@@ -70,14 +70,14 @@ impl Peers {
 
 /// One connection, shared by all of its calls.
 pub struct Peer {
-    /// As gRPC writes it: `ipv4:127.0.0.1:4711`, `ipv6:[::1]:4711` or `unix:`.
+    /// Its address in gRPC's form: `ipv4:127.0.0.1:4711`, `ipv6:[::1]:4711` or `unix:`.
     pub name: String,
     pub address: Option<IpAddr>,
-    /// The client certificate that was verified, as DER.
+    /// The verified client certificate, as DER.
     pub certificate: Option<Vec<u8>>,
-    /// Bytes of answers that were handed to HTTP and are not sent yet.
+    /// Bytes of answers that HTTP has not sent yet.
     pub unsent: AtomicUsize,
-    /// Unary calls whose large messages wait unread.
+    /// Number of unary calls whose large messages wait unread.
     pub unread_calls: AtomicUsize,
     /// Notified when the connection is to be closed for abuse.
     pub evicted: Notify,
@@ -104,7 +104,7 @@ impl Peer {
         }
     }
 
-    /// Why it was evicted.
+    /// The reason of its eviction.
     pub fn fault(&self) -> &'static str {
         if self.is_evicted.load(Relaxed) {
             "max_buffered_bytes is reached, and this connection holds the most bytes"
@@ -140,7 +140,7 @@ impl Drop for Peer {
     }
 }
 
-/// Bytes of a message that is not whole, counted until it is dropped.
+/// Bytes of an incomplete message, counted until dropped.
 pub struct Held {
     peer: Arc<Peer>,
     size: usize,

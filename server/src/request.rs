@@ -22,11 +22,11 @@ use crate::peer::{Held, Peer};
 use crate::settings::SMALL_BYTES;
 use crate::timeouts::{deadline, shorten};
 
-/// A request on the way to its answer. It is boxed, as its kilobyte is given back once a stream has
-/// begun; and so that it has no more, what a future owns is captured, and never passed on.
+/// The future of a response. It is boxed, so that its kilobyte is freed once a stream has started. To
+/// keep it small, futures capture what they own and never pass it on.
 pub type Responding = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
-/// Answer a request.
+/// Answers a request.
 pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming>) -> Responding {
     let (parts, body) = request.into_parts();
     let method = shared.protocols.method(parts.uri.path()).copied();
@@ -122,7 +122,7 @@ fn by_grpc(
     }
 }
 
-/// Read the messages of a stream until its call is over, and then what its peer goes on to send.
+/// Reads the messages of a stream until its call is over, then drops further data.
 fn read(shared: Arc<Shared>, id: u64, mut messages: Messages, reading: Reading) {
     tokio::spawn(async move {
         shared.calls.read(id, &mut messages, reading).await;
@@ -130,7 +130,7 @@ fn read(shared: Arc<Shared>, id: u64, mut messages: Messages, reading: Reading) 
     });
 }
 
-/// A call whose message is here.
+/// A call with its message.
 fn with_message(opened: &mut Option<Opened>, message: Bytes) -> Opened {
     Opened {
         size: message.len(),
@@ -139,14 +139,14 @@ fn with_message(opened: &mut Option<Opened>, message: Bytes) -> Opened {
     }
 }
 
-/// A unary call of gRPC.
+/// Answers a unary gRPC call.
 async fn unary(
     shared: &Shared,
     opened: &mut Option<Opened>,
     messages: &mut Messages,
 ) -> Result<Answer, Failure> {
     let size = match messages.prefix().await {
-        // What it inflates to is bounded, and not known.
+        // Its inflated size is unknown, but bounded.
         Some((true, _)) => shared.settings.max_message_bytes,
         Some((false, size)) => size,
         None => 0,
@@ -171,7 +171,7 @@ async fn unary(
     }
 }
 
-/// Answer by the other protocols. Of their calls only unary ones that are no GET wait to be admitted.
+/// Answers by the other protocols. Only their unary POST calls wait for admission.
 async fn by_protocols(
     shared: Arc<Shared>,
     peer: Arc<Peer>,
@@ -225,14 +225,14 @@ async fn pass_on(shared: &Shared, parts: Parts, body: ReadAhead) -> Response<Bod
     response.map(|body| Body::Protocols(body.into()))
 }
 
-/// What Python said of a call.
+/// Waits for Python's answer.
 async fn received<T>(receiver: oneshot::Receiver<Result<T, Failure>>) -> Result<T, Failure> {
     receiver
         .await
         .unwrap_or_else(|_| Err(Failure::unanswered()))
 }
 
-/// Fail at a deadline.
+/// Fails a future at its deadline.
 async fn within<T>(
     deadline: Option<Instant>,
     future: Pin<&mut impl Future<Output = Result<T, Failure>>>,
@@ -250,7 +250,7 @@ fn may_be_read(shared: &Shared, size: usize) -> bool {
     size <= SMALL_BYTES || size <= shared.settings.read_ahead_bytes && shared.calls.has_room()
 }
 
-/// Fail a call whose message stays unread: in its place the protocol gets an empty one.
+/// Fails a call whose message stays unread: the protocol gets an empty one instead.
 async fn refuse(
     shared: &Shared,
     mut parts: Parts,
@@ -269,7 +269,7 @@ async fn refuse(
     pass_on(shared, parts, ReadAhead::message_unread(is_prefixed)).await
 }
 
-/// The size of a header list, as HTTP/2 counts it.
+/// Size of a header list, as HTTP/2 counts it.
 fn header_bytes(parts: &Parts) -> usize {
     const OVERHEAD: usize = 32; // RFC 9113, section 6.5.2
     let uri = &parts.uri;
@@ -292,13 +292,13 @@ fn too_many_headers(size: usize, limit: u32) -> Failure {
     )
 }
 
-/// Wait until Python wants the message of a call, or refuses it.
+/// Waits until Python requests the message of a call or rejects the call.
 async fn admission(
     shared: &Shared,
     opened: Opened,
 ) -> Result<(Guard, oneshot::Receiver<Failure>), Failure> {
     let peer = opened.peer.clone();
-    // Until its message is read, and gives its window back.
+    // Until its message is read, which reopens its flow-control window.
     let unread = peer.unread_calls.fetch_add(1, Relaxed);
     let _unread = Unread(&peer);
     if unread >= shared.settings.max_unread_calls {
@@ -328,7 +328,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     content_type.starts_with(b"application/json") || content_type.ends_with(b"+json")
 }
 
-/// The size of a message, unless it is compressed: what that inflates to is bounded, and not known.
+/// Size of a message; `None` if it is compressed or not stated.
 fn known_size(headers: &HeaderMap) -> Option<usize> {
     let encodings = ["content-encoding", "grpc-encoding"].map(|name| headers.get(name));
     if encodings.iter().flatten().any(|it| *it != "identity") {

@@ -20,15 +20,15 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::connection::{Shared, serve};
 
-/// The wait after `accept` failed for want of descriptors or memory.
+/// The wait after `accept` failed because of missing descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What a connection of HTTP/2 begins with.
+/// The preface of an HTTP/2 connection.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 const FRAME_HEAD_BYTES: usize = 9;
 
-/// A socket that listens.
+/// A listening socket.
 pub enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener),
@@ -41,7 +41,7 @@ pub struct Draining(watch::Receiver<()>);
 impl Draining {
     pub async fn begun(&mut self) {
         if self.0.changed().await.is_err() {
-            std::future::pending().await // the server is gone; so is this connection soon
+            std::future::pending().await // the server has ended, and soon this connection
         }
     }
 }
@@ -66,23 +66,22 @@ impl Server {
         })
     }
 
-    /// Connections that are open, those in a handshake among them.
+    /// Number of open connections, including those in a handshake.
     pub fn connections(&self) -> usize {
         self.connections.load(Relaxed)
     }
 
-    /// Use another certificate, key and authorities for connections that come from now on.
+    /// Uses new TLS files for connections that start later.
     pub fn replace_tls(&self, tls: TlsAcceptor) {
         *self.tls.lock() = Some(tls);
     }
 
-    /// Tell every open connection to go away. New ones are still accepted: their calls learn from
-    /// Python that the server drains.
+    /// Sends GOAWAY on every open connection. New ones are still accepted: Python rejects their calls.
     pub fn drain(&self) {
         self.drain.send_replace(());
     }
 
-    /// Serve for ever.
+    /// Serves; never returns.
     pub async fn run(self: Arc<Self>, listener: Listener) -> Infallible {
         tokio::spawn(self.shared.calls.clone().hand_out());
         let places = Arc::new(Semaphore::new(self.shared.settings.max_connections));
@@ -105,7 +104,7 @@ impl Server {
                     continue;
                 }
             };
-            // Refused by closing: a connection that is left in the backlog would wait for its timeout.
+            // Close it: a connection that stays in the backlog would wait for its timeout.
             let Ok(place) = places.clone().try_acquire_owned() else {
                 continue;
             };
@@ -147,7 +146,7 @@ impl Server {
         }
     }
 
-    /// Serve a connection that was accepted, until it ends.
+    /// Serves an accepted connection until it ends.
     pub async fn shake_hands<S>(self: &Arc<Self>, socket: S, name: String, address: Option<IpAddr>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -183,7 +182,7 @@ impl Server {
         }
     }
 
-    /// Count a connection; `None` where its address has as many as it may.
+    /// Counts a connection; `None` if its address has the maximum.
     fn hold(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Held> {
         let most = self.shared.settings.max_connections_per_address;
         if let (Some(address), true) = (address, most > 0) {
@@ -202,7 +201,7 @@ impl Server {
     }
 }
 
-/// One connection, counted.
+/// A counted connection.
 struct Held {
     server: Arc<Server>,
     address: Option<IpAddr>,
@@ -222,8 +221,8 @@ impl Drop for Held {
     }
 }
 
-/// The socket, once its peer has sent enough to tell HTTP/2 from HTTP/1.1, and for HTTP/2 the head of
-/// its first frame too; `None` if it does not in time.
+/// Returns the socket once its peer has sent enough to tell HTTP/2 from HTTP/1.1, and for HTTP/2 also
+/// the head of its first frame; `None` if that takes too long.
 async fn first_bytes<S>(
     mut socket: S,
     most: Duration,
@@ -249,10 +248,10 @@ where
     })
 }
 
-/// A socket of which some bytes were read before, and are read again.
+/// A socket that returns bytes again that were read before.
 ///
-/// It takes no vectored writes: h2 (0.4) would then write each answer of 256 bytes or more by itself,
-/// and so it puts those below 1,024 together.
+/// It does not offer vectored writes: with them h2 (0.4) writes each answer of 256 bytes or more
+/// separately, and without them it joins answers below 1,024 bytes.
 struct Rewound<S> {
     first: Bytes,
     socket: S,

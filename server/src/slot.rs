@@ -1,4 +1,4 @@
-//! One call under way: where what Python says of it goes.
+//! One call in progress: it receives Python's commands.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::peer::Peer;
 
 type Start = oneshot::Sender<Result<Started, Failure>>;
 
-/// Where what Python says of a call goes.
+/// The receiver of Python's commands for one call.
 #[derive(Default)]
 pub struct Slot {
     pub peer: Option<Arc<Peer>>,
@@ -26,14 +26,14 @@ pub struct Slot {
     pub is_ending: bool,
 }
 
-/// Messages that may be read. Its reader ends when this is dropped.
+/// Permits to read messages. The reader ends when this is dropped.
 pub struct Credits {
     pub permits: Arc<Semaphore>,
     #[expect(dead_code, reason = "dropped with the call")]
     pub over: oneshot::Sender<()>,
 }
 
-/// Do to a call what Python says of it; nothing where it is over.
+/// Applies a command to a call; no effect if the call is over.
 pub fn carry_out(slots: &mut HashMap<u64, Slot>, id: u64, command: Command) {
     let Some(slot) = slots.get_mut(&id) else {
         return;
@@ -79,7 +79,7 @@ pub fn carry_out(slots: &mut HashMap<u64, Slot>, id: u64, command: Command) {
     }
 }
 
-/// End a stream after the messages that it has; `Event::Ended` follows when they are sent.
+/// Ends a stream after its queued messages. `Event::Ended` follows when they are sent.
 fn end(slot: &mut Slot, end: Result<(), Box<Failure>>) {
     if let Some(messages) = slot.messages.take() {
         messages.end(end);

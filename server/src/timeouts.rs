@@ -1,4 +1,4 @@
-//! The time that a caller gives its call, as gRPC and Connect write it.
+//! Timeouts in the headers of gRPC and Connect.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue};
 const GRPC_TIMEOUT: &str = "grpc-timeout";
 const CONNECT_TIMEOUT: &str = "connect-timeout-ms";
 
-/// When the time that the caller gave is over; `None` where it gave none that can be read.
+/// The deadline of a call; `None` if it has no valid timeout.
 pub fn deadline(headers: &HeaderMap) -> Option<Instant> {
     let timeout = match (headers.get(GRPC_TIMEOUT), headers.get(CONNECT_TIMEOUT)) {
         (Some(value), _) => grpc_timeout(value.to_str().ok()?)?,
@@ -31,7 +31,7 @@ fn grpc_timeout(value: &str) -> Option<Duration> {
     })
 }
 
-/// Take the time that a call has waited off its timeout. gRPC allows eight digits.
+/// Subtracts the time that a call has waited from its timeout header. gRPC allows eight digits.
 pub fn shorten(headers: &mut HeaderMap, deadline: Instant) {
     let left = deadline
         .saturating_duration_since(Instant::now())

@@ -10,18 +10,18 @@ use tokio_rustls::rustls::server::{
 };
 use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto::ring};
 
-/// What the operator configured, as PEM.
+/// The configured files, as PEM.
 pub struct Files {
     pub certificate: Vec<u8>,
     pub key: Vec<u8>,
-    /// Empty: clients show no certificates.
+    /// Empty: no client certificates are requested.
     pub client_authorities: Vec<u8>,
     pub client_certificate_required: bool,
 }
 
 /// An acceptor for HTTP/2 and HTTP/1.1 by ALPN, with TLS 1.2 and 1.3.
 ///
-/// Fails with what is wrong, in words for an operator.
+/// Fails with a message for the operator.
 pub fn acceptor(files: &Files) -> Result<TlsAcceptor, String> {
     let provider = Arc::new(ring::default_provider());
     let chain = certificates(&files.certificate, "certificate")?;
