@@ -1,4 +1,4 @@
-"""Where a text may be cut: after a code point, grapheme, word, sentence, line or paragraph.
+"""Boundaries of a text: of code points, graphemes, words, sentences, lines and paragraphs.
 
 Graphemes, words and sentences are those of Unicode Standard Annex 29, at the version
 `UNICODE_VERSION`. A line ends after LF, CR LF, CR, VT, FF, NEL, U+2028 or U+2029; a paragraph after
@@ -26,11 +26,11 @@ Level = Literal["code_point", "grapheme", "word", "sentence", "line", "paragraph
 #: From the finest to the coarsest.
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 
-#: The version of Unicode that decides where graphemes, words and sentences end; "" without the
-#: compiled core, which has its tables.
+#: The Unicode version of graphemes, words and sentences; "" without the compiled core, which has
+#: the tables.
 UNICODE_VERSION: Final = "" if _core is None else _core.BREAKS_UNICODE_VERSION
 
-#: Characters that end a line, and what a blank line is made of.
+#: Characters that end a line, and the characters of a blank line.
 _LINE_ENDS: Final = "\r\n\v\f\x85\u2028\u2029"
 _BLANK: Final = " \t" + _LINE_ENDS
 
@@ -40,11 +40,11 @@ _NO_LINE_ENDS: Final = ("\x1c", "\x1d", "\x1e")
 
 @dataclass(frozen=True)
 class _Rule:
-    """How far around a place the rules of a level look.
+    """The context that the rules of a level need.
 
     Attributes:
-        restart: Finds, backwards, a place that is a boundary whatever stands around it.
-        ahead: Finds a character that nothing before it is decided beyond.
+        restart: Finds, backwards, a boundary that does not depend on further context.
+        ahead: Finds a character beyond which no earlier boundary depends on the text.
     """
 
     restart: regex.Pattern[str]
@@ -62,31 +62,31 @@ _RULES: Final[dict[Level, _Rule]] = {
     "sentence": _Rule(regex.compile(r"(?r)(?<=\n)"), regex.compile(r"[\p{Lu}\p{Ll}\p{Lo}\n!?.]")),
 }
 
-#: Decides every level: no rule looks beyond it.
+#: A character beyond which no rule of any level looks.
 _DECIDES: Final = regex.compile(r"(?r)[\p{Lu}\p{Ll}\p{Lo}\n]")
 
-#: How many characters before a place are searched for one to start at.
+#: Characters before a position that are searched for a restart.
 _BACK: Final = 512
 
-#: How many characters `down` and `up` look at first.
+#: Characters of the first block of `down` and `up`.
 _BLOCK: Final = 64
 
-#: As many, where line ends are looked for.
+#: The same for line ends.
 _LINE_BLOCK: Final = 256
 
-#: Characters that are looked at beyond the requested place, so that the next request is answered.
+#: Characters beyond the requested position, so that the next request is already answered.
 _MORE: Final = 64
 
 
 def checked_level(level: str) -> Level:
-    """Raises InvalidOption unless `level` is one of `LEVELS`."""
+    """Raise InvalidOption unless `level` is one of `LEVELS`."""
     if level not in LEVELS:
         raise InvalidOption("level", f"must be one of {', '.join(LEVELS)}")
     return level
 
 
 def decided(text: str) -> int:
-    """The last place before which every boundary is known, whatever text follows; 0 for none."""
+    """Return the last position up to which no following text changes a boundary; 0 for none."""
     found = _DECIDES.search(text)
     return found.start() if found else 0
 
@@ -94,15 +94,15 @@ def decided(text: str) -> int:
 class Boundaries:
     """The boundaries of one text, found on request.
 
-    Questions that go forward cost in proportion to the text between them, whatever it holds.
+    Requests in ascending order take linear time for any text.
     """
 
     def __init__(self, text: str, restarts: Mapping[Level, int] | None = None) -> None:
-        """Look at a text.
+        """Make the boundaries of a text.
 
         Args:
-            text: A whole text, or the part of one from a place on.
-            restarts: Then, what `restart` gave for each level.
+            text: A whole text, or the rest of one.
+            restarts: For the rest of a text: the result of `restart` for each level.
         """
         self._text: Final = text
         # By level: the boundaries found last, which are all that are in a range.
@@ -111,8 +111,10 @@ class Boundaries:
         }
 
     def between(self, level: Level, start: int, end: int) -> Sequence[int]:
-        """The boundaries of a level after `start` and up to `end`, ascending, in code points; the
-        end of the text is one at every level."""
+        """Return the boundaries of a level after `start` and up to `end`, in code points.
+
+        The end of the text is a boundary of every level.
+        """
         if start >= end:
             return ()
         if level == "code_point":
@@ -141,15 +143,15 @@ class Boundaries:
             place, block = last, 2 * block
 
     def level_of(self, place: int, at_least: Level = "code_point") -> Level:
-        """The coarsest level that has a boundary at `place`, which is one of `at_least`."""
+        """Return the coarsest level with a boundary at `place`, which is one of `at_least`."""
         for level in reversed(LEVELS):
             if level == at_least or place in self.between(level, place - 1, place):
                 return level
         return at_least
 
     def restart(self, level: Level, place: int) -> int:
-        """A boundary of a level at or before `place` from which those after it can be found without
-        the text before it."""
+        """Return a boundary at or before `place` from which later ones can be found without the
+        text before it."""
         rule = _RULES[level]
         match = rule.restart.search(self._text, max(0, place - _BACK), place + 1)
         first, _, ends = self._found.get(level, (0, 0, []))
@@ -160,13 +162,13 @@ class Boundaries:
         return max(known, match.start() if match and match.start() <= place else 0)
 
     def _lines(self, start: int, end: int, *, only_after_blank: bool) -> list[int]:
-        """The ends of lines after `start` and up to `end`; or only of those that are blank, and
-        follow a line end."""
+        """Return the ends of lines after `start` and up to `end`; optionally only of blank lines
+        that follow a line end."""
         text = self._text
         # A CR LF may start before a place, or end after it.
         place = start - 1 if start and text[start - 1 : start + 1] == "\r\n" else start
         lines = text[place : end + 1].splitlines(keepends=True)
-        # What stands before the first line matters only if that ends, and is blank.
+        # The text before the first line matters only if that line is blank.
         first = lines[0] if lines and only_after_blank else ""
         is_blank = first.endswith(tuple(_LINE_ENDS)) and not first.strip(_BLANK)
         is_blank = is_blank and self._ends_line_before(place)
@@ -186,7 +188,7 @@ class Boundaries:
         return ends
 
     def _ends_line_before(self, place: int) -> bool:
-        """Whether nothing but spaces and tabs stands between a place and the line end before it."""
+        """Whether only spaces and tabs are between a position and the line end before it."""
         back = _BACK
         while place:
             first = max(0, place - back)
@@ -201,7 +203,7 @@ class Boundaries:
             raise InvalidOption("level", f"{level} needs the compiled core, which is not installed")
         text = self._text
         first = self.restart(level, start)
-        # Where no boundary is found for long, twice as much is looked at each time.
+        # Double the searched text as long as no boundary is found.
         ahead = _RULES[level].ahead.search(text, min(2 * end - first + _MORE, len(text)))
         last = ahead.start() if ahead else len(text)
         ends = [first + i for i in _core.break_ends(text[first : last + 1], level)]

@@ -1,4 +1,4 @@
-"""What makes the count of a text surprising: reported, never changed."""
+"""Report what makes the count of a text surprising. The text is never changed."""
 
 from __future__ import annotations
 
@@ -23,47 +23,47 @@ from bytepair_engine.vocabulary.special_names import special_names
 
 
 class FindingCode(IntEnum):
-    """What was found; the numbers are those of the proto."""
+    """The kinds of findings; the numbers are those of the proto."""
 
-    #: The text ends with white space, which more text would join.
+    #: The text ends with white space, which following text would join.
     TRAILING_WHITESPACE = 1
-    #: From here on more text can change the tokens.
+    #: From here on, following text can change the tokens.
     UNSTABLE_TAIL = 2
-    #: A special token is spelled.
+    #: The text contains a special token.
     SPECIAL_TOKEN_SPELLED = 3
-    #: A special token is nearly spelled, except for case, compatibility or invisible characters.
+    #: The text looks like a special token, apart from case, compatibility or invisible characters.
     SPECIAL_TOKEN_LOOKALIKE = 4
     #: Not in Unicode's normal form C.
     NOT_NFC = 5
-    #: A character without width, except for those that emoji and scripts need.
+    #: A character without width, except those that emoji and scripts need.
     INVISIBLE_CHARACTER = 6
-    #: A tag character, except for those of flags.
+    #: A tag character, except those of flags.
     TAG_CHARACTER = 7
     #: A character that changes the direction of text.
     BIDI_CONTROL = 8
-    #: U+FFFD: something was decoded wrongly before.
+    #: U+FFFD: the text was decoded wrongly before.
     REPLACEMENT_CHARACTER = 9
     #: A control character other than TAB, LF and CR.
     CONTROL_CHARACTER = 10
-    #: A token of the list that the caller gave.
+    #: A token of the list `flagged`.
     FLAGGED_TOKEN = 11
     #: The unknown token of a vocabulary that has one.
     UNKNOWN_TOKEN = 12
-    #: Text that can only be encoded together, longer than a stream may hold.
+    #: A stretch without a split point, longer than a stream may hold.
     LONG_RUN = 13
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """One place.
+    """A finding in a text.
 
     Attributes:
-        start: Where it starts, in code points.
-        end: Where it ends, behind `start`.
-        code: What it is.
-        token_id: Of the token at fault; None where it is none.
-        token: The name of the special token; None elsewhere.
-        code_point: Of the character at fault; None where it is none.
+        start: Its start, in code points.
+        end: Its end, after `start`.
+        code: Its kind.
+        token_id: The id of the token; None if it is not about a token.
+        token: The name of the special token; None for other kinds.
+        code_point: The character; None if it is not about a character.
     """
 
     start: int
@@ -76,14 +76,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What was found in a text.
+    """The result of inspecting a text.
 
     Attributes:
-        findings: By start, end and code; at most `max_findings`.
-        totals: How many there are of each code that occurs.
-        count: The tokens of the text as ordinary text.
-        stable_tokens: How many of its tokens are the same whatever text follows.
-        stable_end: Where these end, in code points.
+        findings: The findings by start, end and code; at most `max_findings`.
+        totals: Number of all findings, by code.
+        count: Number of tokens of the text as ordinary text.
+        stable_tokens: Number of leading tokens that no following text can change.
+        stable_end: Their end, in code points.
     """
 
     findings: tuple[Finding, ...]
@@ -102,15 +102,15 @@ def inspect(
     flagged: Collection[int] = (),
     long_run_bytes: int = DEFAULT_MAX_PENDING_BYTES,
 ) -> Inspection:
-    """Look for what makes a count or an answer surprising.
+    """Report what makes the count of a text, or an answer to it, surprising.
 
     Args:
-        encoding: The encoding. Without `can_stream` no token is known to be stable.
+        encoding: The encoding. Unless it can be streamed, no token is known to be stable.
         text: Any text without lone surrogates; its special tokens are ordinary text.
-        codes: What to look for; none for everything.
-        max_findings: The most findings, at least 0; None for all.
+        codes: The kinds to report; empty for all.
+        max_findings: Maximum number of findings, at least 0; None for all.
         flagged: Token ids to report.
-        long_run_bytes: How long text without a split point may be.
+        long_run_bytes: Maximum bytes without a split point.
     Raises:
         InvalidUnicode: A lone surrogate.
         InvalidOption: `max_findings` is negative.
@@ -123,7 +123,7 @@ def inspect(
     wanted = frozenset(codes) or frozenset(FindingCode)
     found = sorted(
         finding
-        for code, look in _LOOKS.items()
+        for code, look in _FINDERS.items()
         if code in wanted
         for finding in look(_Text(encoding, text, stable_end, frozenset(flagged), long_run_bytes))
     )
@@ -200,7 +200,7 @@ def _spelled(text: _Text) -> Iterator[Finding]:
         name, is_spelled = match.group(), True
         yield Finding(match.start(), match.end(), code, special[name], name)
     if not is_spelled:
-        # As in `encode`, what only normalised text spells is looked for where nothing else is.
+        # Like `encode`, search the normalised text only if the text itself has no special token.
         names = _found_in_normalised_text(text.encoding)
         yield from _tokens(text, names.keys(), code, names)
 
@@ -231,7 +231,7 @@ def _lookalikes(text: _Text) -> Iterator[Finding]:
 def _folded_names(
     names: frozenset[str],
 ) -> tuple[Mapping[str, str], frozenset[str], regex.Pattern[str]]:
-    """Folded names to names, all that they begin with, and what finds their first characters."""
+    """Return names by folded name, all prefixes of these, and a pattern for first characters."""
     folded = {_folded(name): name for name in sorted(names, reverse=True)}
     folded.pop("", None)
     prefixes = frozenset(name[:end] for name in folded for end in range(1, len(name) + 1))
@@ -260,12 +260,12 @@ def _not_nfc(text: _Text) -> Iterator[Finding]:
 
 
 def _characters(code: FindingCode) -> Callable[[_Text], Iterator[Finding]]:
-    def look(text: _Text) -> Iterator[Finding]:
+    def find(text: _Text) -> Iterator[Finding]:
         for match in _CHARACTERS[code].finditer(text.text):
             point = ord(match.group())
             yield Finding(match.start(), match.end(), code, code_point=point)
 
-    return look
+    return find
 
 
 def _flagged(text: _Text) -> Iterator[Finding]:
@@ -282,7 +282,7 @@ _NONE: Final[Mapping[int, str]] = MappingProxyType({})
 
 
 def _found_in_normalised_text(encoding: Encoding) -> dict[int, str]:
-    """The special tokens, by id, that are looked for in normalised text."""
+    """Return the special tokens, by id, that are searched in normalised text."""
     added = () if encoding.pipeline is None else encoding.pipeline.added
     return {token.id: token.name for token in added if token.special and token.normalised}
 
@@ -290,7 +290,7 @@ def _found_in_normalised_text(encoding: Encoding) -> dict[int, str]:
 def _tokens(
     text: _Text, wanted: Collection[int], code: FindingCode, special: Mapping[int, str] = _NONE
 ) -> Iterator[Finding]:
-    """Ordinary tokens with these ids, and special ones, of which the names are allowed."""
+    """Yield the tokens with these ids; those in `special` are encoded as special tokens."""
     if not wanted:
         return
     ids, offsets = text.encoding.encode_with_offsets(
@@ -299,7 +299,7 @@ def _tokens(
     offsets.append(len(text.text))
     for index, token_id in enumerate(ids):
         if token_id in wanted:
-            # A token within a character has the whole of it.
+            # A token within a character is reported as the whole character.
             end = next(o for o in offsets[index + 1 :] if o > offsets[index])
             yield Finding(offsets[index], end, code, token_id, special.get(token_id))
 
@@ -311,7 +311,7 @@ def _long_runs(text: _Text) -> Iterator[Finding]:
             yield Finding(start, end, FindingCode.LONG_RUN)
 
 
-_LOOKS: Final[dict[FindingCode, Callable[[_Text], Iterator[Finding]]]] = {
+_FINDERS: Final[dict[FindingCode, Callable[[_Text], Iterator[Finding]]]] = {
     FindingCode.TRAILING_WHITESPACE: _trailing,
     FindingCode.UNSTABLE_TAIL: _unstable,
     FindingCode.SPECIAL_TOKEN_SPELLED: _spelled,

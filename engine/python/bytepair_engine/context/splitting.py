@@ -1,4 +1,4 @@
-"""Text as chunks with a limited number of tokens each, cut at the coarsest level that fits."""
+"""Split text into chunks of a limited number of tokens, at the coarsest level that fits."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import BudgetTooSmall, InvalidOption, InvalidUnicode
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
-#: What share of `max_tokens` a chunk must have to end at a boundary coarser than a grapheme.
+#: Minimum share of `max_tokens` for a chunk that ends at a boundary coarser than a grapheme.
 DEFAULT_MIN_FILL_PERCENT: Final = 50
 
-#: How many chunks the core gives at once.
+#: Maximum chunks that the core returns at once.
 _CHUNKS: Final = 256
 
 
-# Not frozen: one that is takes three times as long to make, which counts beside finding it.
+# Not frozen: making a frozen one takes three times as long, which is much beside finding it.
 @dataclass(slots=True)
 class Chunk:
     """A part of a text.
 
     Attributes:
-        start: Where it starts, in code points of the text.
-        end: Where it ends.
-        count: Its tokens, as `count` gives them for its text alone under the same options.
-        level: The coarsest level that has a boundary at its end.
-        overlap: How many tokens it begins with that the chunk before it ends with, as `count` gives
-            them for the text of both; 0 without overlap.
+        start: Its start, in code points of the text.
+        end: Its end.
+        count: The count of its text alone under the same options.
+        level: The coarsest level with a boundary at its end.
+        overlap: The count of the text that it shares with the chunk before it; 0 without overlap.
         text: The text from `start` to `end`.
     """
 
@@ -46,17 +45,17 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class SplitOptions:
-    """How texts are split.
+    """The options of a split.
 
     Attributes:
-        max_tokens: The most that a chunk has, at least 1, with the template's where they are added.
-        overlap_tokens: The most that two chunks share, at most half of `max_tokens`.
-        level: The coarsest boundary to look for. A chunk ends at the last one of it that fits, if
-            it has `min_fill_percent` of `max_tokens` then; otherwise the next finer level is tried.
-            A grapheme is cut only where it does not fit by itself.
+        max_tokens: Maximum tokens of a chunk, at least 1, including added template tokens.
+        overlap_tokens: Maximum tokens that two chunks share, at most half of `max_tokens`.
+        level: The coarsest level to cut at. A chunk ends at the last boundary that fits, if it has
+            `min_fill_percent` of `max_tokens` then; else the next finer level is tried. A grapheme
+            is cut only if it does not fit on its own.
         min_fill_percent: 0 to 100.
-        allowed_special: As for `Encoding.encode`; none of them is cut.
-        add_special_tokens: As for `Encoding.encode`, for each chunk.
+        allowed_special: See `Encoding.encode`; these tokens are never cut.
+        add_special_tokens: See `Encoding.encode`; applies to each chunk.
     """
 
     max_tokens: int
@@ -67,7 +66,7 @@ class SplitOptions:
     add_special_tokens: bool = False
 
     def __post_init__(self) -> None:
-        """Raises InvalidOption for what is outside its domain."""
+        """Raise InvalidOption for an invalid value."""
         checked_level(self.level)
         if self.max_tokens < 1:
             raise InvalidOption("max_tokens", f"must be 1 or more, and is {self.max_tokens}")
@@ -100,14 +99,14 @@ def split(
     Args:
         encoding: The encoding.
         text: Any text without lone surrogates.
-        options: How.
-        disallowed_special: As for `Encoding.encode`.
+        options: The options.
+        disallowed_special: See `Encoding.encode`.
     Yields:
         Chunks in order; none for "". Without overlap they join to the text; with it each starts
         within the one before it or at its end.
     Raises:
-        BudgetTooSmall: A code point has more than `max_tokens`; chunks before it were given.
-        SpecialTokenFound, InvalidUnicode, InvalidOption, PieceTooLong: As for `truncated`.
+        BudgetTooSmall: A code point has more than `max_tokens`; earlier chunks were yielded.
+        SpecialTokenFound, InvalidUnicode, InvalidOption, PieceTooLong: See `truncated`.
     """
     chunker = Chunker(encoding, text, options)
     if disallowed_special:
@@ -115,16 +114,16 @@ def split(
     try:
         yield from chunker.chunks()
     except InvalidUnicode:
-        check_unicode(text)  # says where in the whole text it is
+        check_unicode(text)  # raises with the offset in the whole text
         raise
 
 
 class Chunker:
-    """Finds the chunks of one text, or of the part of it that has arrived.
+    """Finds the chunks of one text, or of its part that has arrived.
 
     Attributes:
-        start: Where the next chunk starts.
-        covered: Where the last one ends.
+        start: Start of the next chunk.
+        covered: End of the last chunk.
     """
 
     def __init__(
@@ -146,13 +145,12 @@ class Chunker:
         self._byte = 0, 0  # a place of the text, and its byte
 
     def chunks(self, known: int | None = None) -> Iterator[Chunk]:
-        """The chunks from `start` on.
+        """Yield the chunks from `start` on.
 
         Args:
-            known: Where the text has arrived in part: as for `next`, and only chunks that are
-                certain are given.
+            known: See `next`; for a part of a text only certain chunks are yielded.
         Raises:
-            BudgetTooSmall: As `next`.
+            BudgetTooSmall: See `next`.
         """
         while self.start < len(self._text) and self.covered < len(self._text):
             yield from self._easy(known)
@@ -165,7 +163,7 @@ class Chunker:
             yield chunk
 
     def _easy(self, known: int | None) -> Iterator[Chunk]:
-        """The chunks that the core finds: those of ordinary text in which split points are near."""
+        """Yield the chunks that the core finds: of ordinary text with split points nearby."""
         fits, text, options = self._measure.fits, self._text, self._options
         if fits is None:
             return
@@ -187,7 +185,7 @@ class Chunker:
             if self._frame:
                 counts = [count + self._frame for count in counts]
             texts = [text[start:end] for start, end in zip(starts, ends, strict=True)]
-            # Chunks are made by `map`: by a loop they cost as much again as finding them.
+            # `map` makes the chunks: in a loop that would cost as much as finding them.
             names = map(LEVELS.__getitem__, levels)
             found = len(starts)
             yield from map(Chunk, starts, ends, counts, names, overlaps, texts)
@@ -202,15 +200,14 @@ class Chunker:
         return self._measure.count(self._text[start:covered]) if start < covered else 0
 
     def next(self, start: int, covered: int, known: int | None = None) -> Chunk | None:
-        """The chunk from `start` on.
+        """Find the chunk that starts at `start`.
 
         Args:
-            start: Where it starts.
-            covered: Where the chunk before it ends; it ends behind that.
-            known: Where the text has arrived in part: the last place of which every boundary before
-                it is certain.
+            start: Its start.
+            covered: End of the chunk before it; it must end after that.
+            known: For a part of a text: the last position up to which all boundaries are certain.
         Returns:
-            None if text that has not arrived could change it.
+            The chunk; None if text that has not arrived could change it.
         Raises:
             BudgetTooSmall: The first code point does not fit.
         """
@@ -232,14 +229,14 @@ class Chunker:
                     start, end, covered, count, self._boundaries.level_of(end, level)
                 )
         if start < covered:
-            # No longer chunk starts here: the next one begins where the last one ended.
+            # No longer chunk starts here: start the next one at the end of the last one.
             return self.next(covered, covered, known)
         needed = self._frame + self._measure.count(self._text[start : start + 1])
         place = len(self._text[:start].encode())
         raise BudgetTooSmall(needed, self._options.max_tokens, place)
 
     def next_start(self, chunk: Chunk) -> int:
-        """Where the chunk after one starts: the longest overlap that fits."""
+        """Return the start of the chunk after `chunk`, with the longest overlap that fits."""
         budget = self._options.overlap_tokens
         if budget == 0:
             return chunk.end
@@ -257,7 +254,7 @@ class Chunker:
     def _last(
         self, level: Level, marks: list[Mark], beyond: int, budget: int
     ) -> tuple[int, int] | None:
-        """The last boundary of a level with at most `budget` tokens before it, and how many."""
+        """Return the last boundary with at most `budget` tokens before it, and their number."""
         for place in self._boundaries.down(level, beyond - 1, marks[0].place):
             if not self._measure.splits_special(place):
                 count = self._measure.to(marks, place)
