@@ -45,7 +45,7 @@ DEFAULT_MAX_QUEUED: Final = 4096
 DEFAULT_MAX_QUEUE_SECONDS: Final = 4.0
 #: 64 MiB of requests above `DEFAULT_INLINE_MAX_BYTES`: some tenths of a second of one core's work.
 DEFAULT_MAX_IN_FLIGHT_BYTES: Final = 1 << 26
-#: Streams that are open at once. An idle one costs some 25 KiB (docs/performance.md).
+#: Streams that are open at once. An idle one costs some 10 KiB (docs/performance.md).
 DEFAULT_MAX_OPEN_STREAMS: Final = 4096
 #: 5 min: longer than models pause between tokens.
 DEFAULT_STREAM_IDLE_SECONDS: Final = 300.0
@@ -61,7 +61,7 @@ DEFAULT_MAX_STREAMS_BYTES: Final = 1 << 28
 DEFAULT_MAX_METADATA_BYTES: Final = 16 * 1024
 #: Calls at once on one connection.
 DEFAULT_MAX_CONCURRENT_STREAMS: Final = 1024
-#: An idle one costs some 14 KB, and a file descriptor.
+#: An idle one costs some 16 KiB, and a file descriptor.
 DEFAULT_MAX_CONNECTIONS: Final = 4096
 #: 0: behind a proxy all connections have one address.
 DEFAULT_MAX_CONNECTIONS_PER_ADDRESS: Final = 0
