@@ -123,6 +123,17 @@ def test_a_fault_in_a_stream_comes_after_the_chunks_before_it() -> None:
         done.feed("a")
 
 
+@pytest.mark.parametrize("sentence", ["日本語の文章です。次の文。", "中文的句子。下一句。"])
+def test_a_stream_without_spaces_and_line_ends_holds_little(sentence: str) -> None:
+    """No level finds a place nearby from which boundaries are known without the text before it."""
+    chunker, text, most = StreamChunker(get_encoding("cl100k_base"), SplitOptions(512)), "", 0
+    for _ in range(100):
+        text += sentence * 50
+        chunker.feed(sentence * 50)
+        most = max(most, chunker.pending_bytes)
+    assert most < 16 * 1024 < len(text.encode())
+
+
 def test_bad_arguments_are_refused() -> None:
     cases: list[dict[str, Any]] = [
         {"max_tokens": 0},

@@ -159,7 +159,12 @@ class Boundaries:
         if first <= place:
             before = bisect_right(ends, place)
             known = ends[before - 1] if before else first
-        return max(known, match.start() if match and match.start() <= place else 0)
+        known = max(known, match.start() if match and match.start() <= place else 0)
+        if place - known > _BACK:
+            # Nothing has asked for these boundaries lately: find them, because a stream holds the
+            # text from here on.
+            known = [known, *self.between(level, known, place)][-1]
+        return known
 
     def _lines(self, start: int, end: int, *, only_after_blank: bool) -> list[int]:
         """Return the ends of lines after `start` and up to `end`; optionally only of blank lines
