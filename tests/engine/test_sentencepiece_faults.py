@@ -269,7 +269,7 @@ def test_a_model_with_too_many_pairs_is_rejected(tmp_path: Path) -> None:
 
     file = tmp_path / "nested.model"
     file.write_bytes(edited(SMALL, nested))
-    with pytest.raises(VocabularyError, match="more than 8388608 ways") as caught:
+    with pytest.raises(VocabularyError, match="more than 8388608 pairs") as caught:
         load_encoding(EncodingSpec(name="nested", file=file))
     assert caught.value.source == str(file)
 

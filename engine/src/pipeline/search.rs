@@ -25,12 +25,12 @@ impl Search {
             problem: problem.to_owned(),
         };
         if pattern.contains('\n') {
-            return Err(fault("a line break would begin another split"));
+            return Err(fault("a line break is not supported here"));
         }
         let regex = Regex::new(pattern)?;
         if regex.may_match_nothing() {
             return Err(fault(
-                "it may match nothing, and engines differ in what comes then",
+                "it can match the empty string, which engines treat differently",
             ));
         }
         Ok(Search::Program(Box::new(regex)))

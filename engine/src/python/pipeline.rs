@@ -236,14 +236,14 @@ fn rule_of((kind, first, second): &(String, Bound<'_, PyAny>, Bound<'_, PyAny>))
 
 /// Makes the error for a part that `pipeline/native.py` passes and this file does not know.
 fn unknown_part(py: Python<'_>, part: &str) -> PyErr {
-    let problem = format!("the core knows no {part}");
+    let problem = format!("the core does not know {part}");
     let args = ("the vocabulary", problem, "this is a bug: report it");
     raise(py, ERRORS, "VocabularyError", args)
 }
 
 fn too_many_pairs(py: Python<'_>) -> PyErr {
     let most = pipeline::MAX_PAIRS;
-    let problem = format!("there are more than {most} ways to put its tokens together from two");
+    let problem = format!("more than {most} pairs of tokens join to a token");
     let args = (
         "the vocabulary",
         problem,

@@ -19,7 +19,7 @@ pub enum Escape {
 /// Parses the escape whose backslash, at `start`, has been consumed.
 pub fn escape(parser: &mut Parser, start: usize) -> Result<Escape, PatternFault> {
     let Some(letter) = parser.peek() else {
-        return Err(parser.fault(start, "a backslash ends the pattern"));
+        return Err(parser.fault(start, "the pattern ends with a backslash"));
     };
     parser.at += 1;
     let character = match letter {
@@ -57,7 +57,7 @@ fn hexadecimal(parser: &mut Parser, start: usize, digits: usize) -> Result<char,
         parser.at += digit.is_some() as usize;
     }
     value.and_then(char::from_u32).ok_or_else(|| {
-        let problem = format!("not {digits} hexadecimal digits of a character");
+        let problem = format!("expected {digits} hexadecimal digits that name a character");
         parser.fault(start, problem)
     })
 }
@@ -77,7 +77,7 @@ fn named(parser: &mut Parser, start: usize, negate: bool) -> Result<Escape, Patt
         name.push(character);
     }
     let Some(mut set) = property(&name) else {
-        let problem = format!("the property {name:?} is not supported, or not in this spelling");
+        let problem = format!("the property {name:?} is not supported (its spelling counts)");
         return Err(parser.fault(start, problem));
     };
     if negate {
@@ -105,10 +105,13 @@ pub fn set(parser: &mut Parser, flags: Flags) -> Result<ClassUnicode, PatternFau
                 // `regex` widens a set that contains a class by the case variants of the class,
                 // unless the class is the only member.
                 if flags.ignore_case && case_closure(&set) != set {
-                    return Err(parser.fault(at, "a class that is not closed under case, in (?i)"));
+                    return Err(parser.fault(
+                        at,
+                        "a class that holds only one case is not supported under (?i)",
+                    ));
                 }
                 if parser.peek() == Some('-') && parser.peek_second() != Some(']') {
-                    return Err(parser.fault(parser.at, "a range that starts with a class"));
+                    return Err(parser.fault(parser.at, "a range cannot start with a class"));
                 }
                 members.union(&set);
                 holds_class = true;
@@ -119,7 +122,7 @@ pub fn set(parser: &mut Parser, flags: Flags) -> Result<ClassUnicode, PatternFau
                     parser.at += 1;
                     let high = range_end(parser)?;
                     if high < low {
-                        return Err(parser.fault(at, "a range is in the wrong order"));
+                        return Err(parser.fault(at, "a range ends before it starts"));
                     }
                     range = ClassUnicode::new([ClassUnicodeRange::new(low, high)]);
                 }
@@ -145,7 +148,7 @@ fn range_end(parser: &mut Parser) -> Result<char, PatternFault> {
     let at = parser.at;
     match member(parser, at, false)? {
         Escape::Character(high) => Ok(high),
-        Escape::Class { .. } => Err(parser.fault(at, "a range that ends with a class")),
+        Escape::Class { .. } => Err(parser.fault(at, "a range cannot end with a class")),
     }
 }
 
@@ -160,7 +163,7 @@ fn member(parser: &mut Parser, at: usize, is_first: bool) -> Result<Escape, Patt
         '[' => Err(parser.fault(at, "a bracket in a set: write \\[")),
         ']' => Err(parser.fault(at, "a bracket at the start of a set: write \\]")),
         '-' | '&' | '|' | '~' if next == Some(character) => {
-            Err(parser.fault(at, "an operator between sets: escape the character"))
+            Err(parser.fault(at, "set operators are not supported: escape the character"))
         }
         // `regex` reads it as a literal only at either end of the set.
         '-' if !is_first && next != Some(']') => {

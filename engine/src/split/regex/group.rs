@@ -49,7 +49,7 @@ impl Parser<'_> {
     pub fn group(&mut self, mut flags: Flags) -> Result<Node, PatternFault> {
         let start = self.at - 1;
         if self.depth == MAX_DEPTH {
-            let problem = format!("more than {MAX_DEPTH} groups within each other");
+            let problem = format!("groups are nested deeper than {MAX_DEPTH}");
             return Err(self.fault(start, problem));
         }
         self.depth += 1;
@@ -89,7 +89,7 @@ impl Parser<'_> {
                 return Ok(());
             }
         }
-        Err(self.fault(start, "the name of a group does not end"))
+        Err(self.fault(start, "the name of a group is not closed"))
     }
 
     fn body(&mut self, flags: Flags, start: usize) -> Result<Node, PatternFault> {

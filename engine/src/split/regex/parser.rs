@@ -39,7 +39,7 @@ pub fn parse(line: &[char], offset: usize) -> Result<Node, PatternFault> {
     let flags = parser.leading_flags()?;
     let node = parser.alternatives(flags)?;
     if parser.peek().is_some() {
-        return Err(parser.fault(parser.at, "a parenthesis closes nothing"));
+        return Err(parser.fault(parser.at, "unmatched closing parenthesis"));
     }
     match parser.sets.misread_starts(&node) {
         Some(problem) => Err(parser.fault(0, problem)),
@@ -144,7 +144,10 @@ impl Parser<'_> {
                         self.sets.note_negated(&set, flags);
                         self.sets.note_folded(&set, flags);
                         if cased && flags.ignore_case {
-                            return Err(self.fault(start, "a class of case under (?i)"));
+                            return Err(self.fault(
+                                start,
+                                "a class that holds only one case is not supported under (?i)",
+                            ));
                         }
                         Ok(Node::Class(set))
                     }

@@ -172,7 +172,9 @@ impl Compiler {
         }
         Err(PatternFault {
             position: self.offset,
-            problem: format!("a pattern larger than {MAX_SIZE}, its repeats written out"),
+            problem: format!(
+                "the pattern has more than {MAX_SIZE} parts once its repeats are expanded"
+            ),
         })
     }
 

@@ -19,7 +19,7 @@ impl Parser<'_> {
             node,
             Node::Empty | Node::Ahead { .. } | Node::Behind { .. } | Node::Assertion(_)
         ) {
-            return Err(self.fault(start, "what matches no character is repeated"));
+            return Err(self.fault(start, "a part that matches no character cannot be repeated"));
         }
         let greed = if self.eat("?") {
             Greed::Lazy
@@ -29,7 +29,10 @@ impl Parser<'_> {
             Greed::Greedy
         };
         if matches!(self.peek(), Some('?' | '*' | '+' | '{')) {
-            return Err(self.fault(self.at, "a repeat is repeated: put a group around it"));
+            return Err(self.fault(
+                self.at,
+                "a repeat follows a repeat: put the first into a group",
+            ));
         }
         Ok(Node::Repeat {
             node: Box::new(node),
@@ -64,7 +67,10 @@ impl Parser<'_> {
             return Err(self.fault(start, problem));
         };
         if max.is_some_and(|max| max < min) {
-            return Err(self.fault(start, "the bounds of a repeat are in the wrong order"));
+            return Err(self.fault(
+                start,
+                "the upper bound of a repeat is below its lower bound",
+            ));
         }
         Ok((min, max))
     }
@@ -77,7 +83,7 @@ impl Parser<'_> {
             self.at += 1;
         }
         if value > MAX_REPEAT {
-            let problem = format!("a repeat of more than {MAX_REPEAT}");
+            let problem = format!("a repeat count above {MAX_REPEAT}");
             return Err(self.fault(start, problem));
         }
         Ok((self.at > start).then_some(value))
