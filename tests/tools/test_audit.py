@@ -77,11 +77,11 @@ def test_every_fault_is_found(shell: Shell, tmp_path: Path, faulty: str) -> None
     ]
     assert (report["longest"][0]["token"], report["longest"][0]["bytes"]) == ("<|x|>", 5)
 
-    table = shell("audit", faulty, "--on", "a.txt", "--most", "2")
+    table = shell("audit", faulty, "--on", "a.txt", "--limit", "2")
     assert table.startswith("faulty: 18 tokens beside single bytes, 2 special tokens\n")
     assert '  266  "\\xff\\xfe"  its bytes are in no UTF-8\n' in table
     assert '  263  "abcd"  merging stops at 3 parts\n' in table
-    assert "  and 11 more: --most N lists N, --json all\n" in table
+    assert "  and 11 more: --limit N lists N, --json all\n" in table
 
 
 def test_flagged_tokens_are_written_as_a_setting_of_the_server(shell: Shell, faulty: str) -> None:
@@ -164,7 +164,7 @@ def test_bad_input(shell: Shell, faulty: str) -> None:
     shell(*usual, "--max-unused", "5", status=1, errors="--max-unused: this check cannot run: no")
     shell(*usual, "--max-unused", "many", status=2, errors="'many' is neither a number nor a perc")
     shell(*usual, "--max-unused", "-1", status=2, errors="'-1' is neither a number")
-    shell(*usual, "--most", "-1", status=2, errors="'-1' is not a number of 0 or more")
+    shell(*usual, "--limit", "-1", status=2, errors="'-1' is not a number of 0 or more")
     shell(*usual, "--on", "none.txt", status=1, errors="none.txt: No such file or directory")
     shell("audit", "none", status=1, errors="none: neither a built-in encoding nor a file")
     shell("audit", "faulty.tiktoken", status=1, errors="add --pattern")

@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
         fields = _fields(vocabulary, texts, checks, exceeded)
         sys.stdout.write(json.dumps(fields) + "\n")
     else:
-        lines = _lines(vocabulary, texts, checks, limits, args.most)
+        lines = _lines(vocabulary, texts, checks, limits, args.limit)
         sys.stdout.write("\n".join(lines) + "\n")
     for check in exceeded:
         assert check.findings is not None
@@ -178,7 +178,7 @@ def _listed(findings: Sequence[Finding], max_listed: int) -> Iterator[str]:
     for number, token, note in rows:
         yield f"  {number:>{width}}  {token}" + f"  {note}" * bool(note)
     if (more := len(findings) - max_listed) > 0:
-        yield f"  and {more:,} more: --most N lists N, --json all"
+        yield f"  and {more:,} more: --limit N lists N, --json all"
 
 
 def _fields(
@@ -249,7 +249,7 @@ def parser() -> argparse.ArgumentParser:
         "repeatable",
     )
     parser.add_argument(
-        "--most",
+        "--limit",
         type=natural_number,
         default=DEFAULT_MAX_LISTED,
         metavar="N",

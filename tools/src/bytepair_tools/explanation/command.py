@@ -154,9 +154,9 @@ def _lines(
         yield ""
         yield from text_lines(pieces, colour=wants_colour(args.color))
         yield ""
-        yield from piece_lines(pieces, explainer.order_name, args.most)
+        yield from piece_lines(pieces, explainer.order_name, args.limit)
         yield ""
-        yield from finding_lines(inspection, args.most)
+        yield from finding_lines(inspection, args.limit)
     if chosen is not None:
         if text is not None:
             yield ""
@@ -239,7 +239,7 @@ def parser() -> argparse.ArgumentParser:
         help="whether to use colours; without, bars separate tokens (auto)",
     )
     parser.add_argument(
-        "--most",
+        "--limit",
         type=natural_number,
         default=DEFAULT_MAX_LISTED,
         metavar="N",

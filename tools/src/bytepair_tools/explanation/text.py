@@ -73,7 +73,7 @@ def piece_lines(pieces: Sequence[Piece], order_name: str, max_listed: int) -> It
     heads += ["part of"] if has_shared else []
     yield from table(heads, rows, left=(4, 5, 6))
     if (more := len(pieces) - max_listed) > 0:
-        yield f"and {more:,} more: --most N lists N, --json all"
+        yield f"and {more:,} more: --limit N lists N, --json all"
 
 
 def finding_lines(inspection: Inspection | None, max_listed: int) -> Iterator[str]:
