@@ -65,13 +65,13 @@ def figures(encodings: list[Encoding], work: Work, text: str) -> tuple[float, fl
     times = 1 + int(LEAST_SECONDS / (time.perf_counter() - start))
 
     def in_turns() -> list[float]:
-        taken = [0.0 for _ in encodings]
+        elapsed = [0.0 for _ in encodings]
         for _ in range(times):
             for number, encoding in enumerate(encodings):
                 start = time.perf_counter()
                 work(encoding, text)
-                taken[number] += time.perf_counter() - start
-        return taken
+                elapsed[number] += time.perf_counter() - start
+        return elapsed
 
     rounds, _ = quiet_rounds(in_turns, QUIET_ROUNDS)
     if not rounds:

@@ -35,14 +35,14 @@ print(encoding.encode({text!r}))
 def main() -> int:
     for name in NAMES:
         oracle(name)  # Fills the folder that TIKTOKEN_CACHE_DIR then names.
-        taken: dict[str, list[float]] = {"bytepair_engine": [], "tiktoken": []}
+        elapsed: dict[str, list[float]] = {"bytepair_engine": [], "tiktoken": []}
         for _ in range(ROUNDS):
-            answers = {module: loaded(module, name) for module in taken}
+            answers = {module: loaded(module, name) for module in elapsed}
             if len({ids for _, ids in answers.values()}) > 1:
                 sys.exit(f"{name}: the ids differ")
             for module, (seconds, _) in answers.items():
-                taken[module].append(seconds)
-        ours, theirs = taken.values()
+                elapsed[module].append(seconds)
+        ours, theirs = elapsed.values()
         ratio = statistics.median(their / our for our, their in zip(ours, theirs, strict=True))
         middle = [statistics.median(seconds) * 1e3 for seconds in (ours, theirs)]
         print(f"{name}: {middle[0]:.1f} ms, tiktoken {middle[1]:.1f} ms, {ratio:.2f} times as fast")

@@ -97,8 +97,8 @@ def in_turns(works: dict[str, Work], items: Sequence[Any]) -> dict[str, list[flo
                 start = time.process_time()
                 for item in items:
                     work(item)
-                taken = time.process_time() - start
-            seconds[engine].append(taken)
+                elapsed = time.process_time() - start
+            seconds[engine].append(elapsed)
     return seconds
 
 

@@ -71,11 +71,11 @@ def medians(encoders: list[Encode], text: str) -> list[float]:
     """Seconds that each takes, in the median of rounds in turn."""
     seconds: list[list[float]] = [[] for _ in encoders]
     for _ in range(ROUNDS):
-        for encode, taken in zip(encoders, seconds, strict=True):
+        for encode, elapsed in zip(encoders, seconds, strict=True):
             start = time.perf_counter()
             encode(text)
-            taken.append(time.perf_counter() - start)
-    return [statistics.median(taken) for taken in seconds]
+            elapsed.append(time.perf_counter() - start)
+    return [statistics.median(elapsed) for elapsed in seconds]
 
 
 if __name__ == "__main__":

@@ -101,37 +101,37 @@ def over_time(encoding: Encoding, units: dict[str, str], prose: str, megabytes: 
 
 
 def over_memory(units: dict[str, str], megabytes: int) -> int:
-    """Print the peak memory of each shape; returns how many take more than they may."""
+    """Print the peak memory of each shape. Returns how many exceed their bound."""
     missed = 0
     print(f"\npeak memory beyond the text, for each byte of it\n{'':28}", end="")
     print("".join(f"{call:>14}" for call in MAX_MEMORY))
     for name, unit in units.items():
-        taken = {call: memory(unit, megabytes, call) for call in MAX_MEMORY}
-        bad = any(taken[call] > most for call, most in MAX_MEMORY.items())
+        peaks = {call: memory(unit, megabytes, call) for call in MAX_MEMORY}
+        bad = any(peaks[call] > bound for call, bound in MAX_MEMORY.items())
         missed += bad
-        figures = "".join(f"{multiple:14.1f}" for multiple in taken.values())
+        figures = "".join(f"{multiple:14.1f}" for multiple in peaks.values())
         print(f"{name:28}{figures}{'   over the bound' if bad else ''}", flush=True)
     return missed
 
 
 def measured(encoding: Encoding, unit: str, megabytes: int) -> tuple[float, float]:
-    """Nanoseconds per byte at the largest size, and the most that a doubling multiplied by."""
-    taken: list[float] = []
+    """Nanoseconds per byte at the largest size, and the largest factor of a doubling."""
+    times: list[float] = []
     size = megabytes * 1_000_000
     while size >= LEAST_BYTES:
         text = of_size(unit, size)
-        taken.append(fastest(encoding, text))
+        times.append(fastest(encoding, text))
         size //= 2
-    growth = max((whole / half for whole, half in pairwise(taken)), default=0.0)
-    return taken[0] * 1e9 / (megabytes * 1_000_000), growth
+    growth = max((whole / half for whole, half in pairwise(times)), default=0.0)
+    return times[0] * 1e9 / (megabytes * 1_000_000), growth
 
 
 def fastest(encoding: Encoding, text: str) -> float:
-    """Of three times, or of as many as fit into some seconds."""
-    taken = [seconds(encoding, text)]
-    while len(taken) < 3 and sum(taken) < MAX_SECONDS:
-        taken.append(seconds(encoding, text))
-    return min(taken)
+    """The least of three times, or of as many as fit into MAX_SECONDS."""
+    times = [seconds(encoding, text)]
+    while len(times) < 3 and sum(times) < MAX_SECONDS:
+        times.append(seconds(encoding, text))
+    return min(times)
 
 
 def of_size(unit: str, size: int) -> str:

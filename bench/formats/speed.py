@@ -108,9 +108,9 @@ def load(file: Path) -> int:
     """Load a vocabulary; print the seconds and the process's MiB."""
     start = time.process_time()
     loaded = load_encoding(EncodingSpec(name="loaded", file=file))
-    taken = time.process_time() - start
+    elapsed = time.process_time() - start
     pages = int(Path("/proc/self/statm").read_text().split()[1])
-    print(f"{taken:.2f} {pages * os.sysconf('SC_PAGE_SIZE') >> 20}")
+    print(f"{elapsed:.2f} {pages * os.sysconf('SC_PAGE_SIZE') >> 20}")
     return 0 if loaded.n_vocab else 1
 
 

@@ -44,7 +44,7 @@ def one(number: int) -> Row:
             opened.append((connection, streams))
             give_one_id(connection, streams)
             wait_for(connection, len(streams))
-        taken = memory(server).resident - before
+        used = memory(server).resident - before
         idle = beside(server)
         rate, cpu = exchange(server, opened)
         for connection, _ in opened:
@@ -59,7 +59,7 @@ def one(number: int) -> Row:
         "wait": number / rate * 1e3,
     }
     # Fewer take less than the unit in which memory is reserved.
-    return found | {"kib": taken / 1024 / number} if number >= 100 else found
+    return found | {"kib": used / 1024 / number} if number >= 100 else found
 
 
 def beside(server: Server) -> float:
