@@ -26,7 +26,7 @@ from bench.texts import parsed
 NAME = "o200k_base"
 QUIET_ROUNDS = 5
 #: What a round takes at least, so that the work of others in it can be seen.
-LEAST_SECONDS = 0.25
+MIN_SECONDS = 0.25
 
 Work = Callable[[Encoding, str], object]
 
@@ -62,7 +62,7 @@ def figures(encodings: list[Encoding], work: Work, text: str) -> tuple[float, fl
     round was quiet."""
     start = time.perf_counter()
     work(encodings[0], text)
-    times = 1 + int(LEAST_SECONDS / (time.perf_counter() - start))
+    times = 1 + int(MIN_SECONDS / (time.perf_counter() - start))
 
     def in_turns() -> list[float]:
         elapsed = [0.0 for _ in encodings]

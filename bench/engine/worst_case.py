@@ -35,11 +35,11 @@ MAX_BESIDE_ENGLISH = 50.0
 #: or 8 in Python's list.
 MAX_MEMORY = {"count": 5.0, "encode_array": 13.0, "encode": 18.0}
 #: A smaller text is over too soon to be measured.
-LEAST_BYTES = 3_000_000
+MIN_BYTES = 3_000_000
 #: Slow texts are not counted several times.
 MAX_SECONDS = 5.0
 #: The peak of a smaller one hides behind that of loading.
-LEAST_MEGABYTES_FOR_MEMORY = 64
+MIN_MEGABYTES_FOR_MEMORY = 64
 
 #: Prints by how much the process's peak grew while one text was worked on. Linux's own figure for
 #: the program, as `ru_maxrss` begins with the peak of the process that started it.
@@ -118,7 +118,7 @@ def measured(encoding: Encoding, unit: str, megabytes: int) -> tuple[float, floa
     """Nanoseconds per byte at the largest size, and the largest factor of a doubling."""
     times: list[float] = []
     size = megabytes * 1_000_000
-    while size >= LEAST_BYTES:
+    while size >= MIN_BYTES:
         text = of_size(unit, size)
         times.append(fastest(encoding, text))
         size //= 2
@@ -148,7 +148,7 @@ def seconds(encoding: Encoding, text: str) -> float:
 
 def memory(unit: str, megabytes: int, call: str) -> float:
     """Bytes that the peak of a new process grew by, for each byte of the text."""
-    size = max(megabytes, LEAST_MEGABYTES_FOR_MEMORY) * 1_000_000
+    size = max(megabytes, MIN_MEGABYTES_FOR_MEMORY) * 1_000_000
     done = subprocess.run(
         [sys.executable, "-c", MEMORY % NAME, str(size), call],
         input=unit.encode(),

@@ -24,14 +24,14 @@ WITHOUT_CORE: Final = {"PYTHONPATH": str(Path(__file__).with_name("without_core"
 _SECONDS: Final = 1.0
 #: At least this many, so that two and a half such texts exceed the smallest `max_in_flight_bytes`,
 #: however slow the machine is.
-_LEAST_REPEATS: Final = 24_576
+_MIN_REPEATS: Final = 24_576
 
 
 @cache
 def slow_text() -> str:
     """Return a text that the reference needs at least a second of CPU time to count here."""
     encoding = bytepair_engine.get_encoding("cl100k_base", backend="reference")
-    text = "naïve 日本語 x9 " * _LEAST_REPEATS
+    text = "naïve 日本語 x9 " * _MIN_REPEATS
     while True:
         started = thread_time()
         encoding.count(text)
