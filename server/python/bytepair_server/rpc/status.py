@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-import grpc
 from bytepair.v1 import text_pb2
 from bytepair_engine import chat
 from bytepair_engine import errors as engine
 from google.protobuf.duration_pb2 import Duration
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
+from grpc import StatusCode as Code
 
 from bytepair_server.errors import (
     Draining,
@@ -38,8 +38,8 @@ from bytepair_server.transport.interface import Status
 
 DOMAIN: Final = "bytepair"
 
-#: Maximum characters of a name in the request (encoding, token, fingerprint) that an error quotes:
-#: it travels in HTTP/2 headers, which are bounded.
+#: Maximum characters of a name (encoding, token, fingerprint) that an error quotes: it travels in
+#: HTTP/2 headers, which are bounded.
 MAX_QUOTED_CHARACTERS: Final = 128
 
 
@@ -57,7 +57,7 @@ class Failure:
         token: The special token that the policy rejected, for the log; "" for none.
     """
 
-    code: grpc.StatusCode
+    code: Code
     reason: str
     message: str
     metadata: dict[str, str] = field(default_factory=dict)
@@ -103,21 +103,54 @@ class Failure:
 #: Minimum similarity of a suggested name, by difflib's ratio.
 NEAR: Final = 0.7
 
+_ToFailure = Callable[[Any], Failure]
 
-def _quote(value: str) -> str:
-    if len(value) <= MAX_QUOTED_CHARACTERS:
-        return value
-    return value[:MAX_QUOTED_CHARACTERS] + "…"
+
+def _quoted(value: object) -> str:
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    if len(text) <= MAX_QUOTED_CHARACTERS:
+        return text
+    return text[:MAX_QUOTED_CHARACTERS] + "…"
+
+
+def _row(
+    code: Code, reason: str, message: str, *metadata: str, field: str | None = None
+) -> _ToFailure:
+    """A row of the table whose values are attributes of the error.
+
+    Args:
+        code: The gRPC status.
+        reason: The machine-readable reason.
+        message: A format of attributes, or of `error` itself.
+        metadata: The attributes of the metadata; one that is None is left out.
+        field: The invalid field of the request, also a format.
+    """
+
+    def failure(error: Exception) -> Failure:
+        values = vars(error)
+        quoted = {name: _quoted(values[name]) for name in metadata if values[name] is not None}
+        shown = {**values, **quoted, "error": error}
+        return Failure(
+            code,
+            reason,
+            message.format_map(shown),
+            quoted,
+            None if field is None else field.format_map(shown),
+            values.get("retry_seconds"),
+            values.get("token", ""),
+        )
+
+    return failure
 
 
 def _unknown_encoding(error: engine.UnknownEncoding) -> Failure:
-    name = _quote(error.name)
+    name = _quoted(error.name)
     nearest = ", ".join(difflib.get_close_matches(name, error.known, cutoff=NEAR))
     problem = f"unknown encoding {name!r}" if name else "no encoding given"
     if nearest:
         problem += f", the nearest known: {nearest}"
     return Failure(
-        grpc.StatusCode.NOT_FOUND,
+        Code.NOT_FOUND,
         "UNKNOWN_ENCODING",
         f"{problem}; ListEncodings shows what this server has, and its operator can add a name "
         "under [aliases] of its configuration",
@@ -126,43 +159,11 @@ def _unknown_encoding(error: engine.UnknownEncoding) -> Failure:
     )
 
 
-def _fingerprint_mismatch(error: FingerprintMismatch) -> Failure:
-    expected = _quote(error.expected)
-    return Failure(
-        grpc.StatusCode.FAILED_PRECONDITION,
-        "FINGERPRINT_MISMATCH",
-        f"{error.encoding} has fingerprint {error.actual}, not {expected!r}",
-        {"encoding": error.encoding, "expected": expected, "actual": error.actual},
-        field="expected_fingerprint",
-    )
-
-
-def _format_mismatch(error: FormatMismatch) -> Failure:
-    expected = _quote(error.expected)
-    return Failure(
-        grpc.StatusCode.FAILED_PRECONDITION,
-        "FINGERPRINT_MISMATCH",
-        f"the chat format {error.format} has fingerprint {error.actual}, not {expected!r}",
-        {"format": error.format, "expected": expected, "actual": error.actual},
-        field="expected_format_fingerprint",
-    )
-
-
-def _format_not_permitted(error: FormatNotPermitted) -> Failure:
-    return Failure(
-        grpc.StatusCode.PERMISSION_DENIED,
-        "CHAT_FORMAT_NOT_PERMITTED",
-        f"the chat format {error.format} is not within this caller's ceiling",
-        {"format": error.format},
-        field="format",
-    )
-
-
 def _unknown_chat_format(error: chat.UnknownChatFormat) -> Failure:
-    name = _quote(error.name)
+    name = _quoted(error.name)
     problem = f"unknown chat format {name!r}" if name else "no chat format given"
     return Failure(
-        grpc.StatusCode.NOT_FOUND,
+        Code.NOT_FOUND,
         "UNKNOWN_CHAT_FORMAT",
         f"{problem}; ListChatFormats shows what this server has",
         {"format": name},
@@ -171,17 +172,13 @@ def _unknown_chat_format(error: chat.UnknownChatFormat) -> Failure:
 
 
 def _chat_format_mismatch(error: chat.ChatFormatMismatch) -> Failure:
-    metadata = {
-        "format": error.format,
-        "encoding": error.encoding,
-        "missing": _quote(", ".join(error.missing)),
-    }
+    missing = _quoted(", ".join(error.missing))
     return Failure(
-        grpc.StatusCode.FAILED_PRECONDITION,
+        Code.FAILED_PRECONDITION,
         "CHAT_FORMAT_MISMATCH",
         f"the encoding {error.encoding} does not have what the chat format {error.format} needs: "
-        f"{metadata['missing'] or 'it is defined for other encodings'}",
-        metadata,
+        f"{missing or 'it is defined for other encodings'}",
+        {"format": error.format, "encoding": error.encoding, "missing": missing},
         field="format",
     )
 
@@ -190,7 +187,7 @@ def _invalid_chat(error: chat.InvalidChat) -> Failure:
     index = "" if error.index is None else str(error.index)
     kind = "tools" if error.field.startswith("tools") else "messages"
     return Failure(
-        grpc.StatusCode.INVALID_ARGUMENT,
+        Code.INVALID_ARGUMENT,
         "INVALID_CHAT",
         str(error),
         {"index": index, "field": error.field, "rule": error.rule},
@@ -198,83 +195,22 @@ def _invalid_chat(error: chat.InvalidChat) -> Failure:
     )
 
 
-def _template_limit(error: chat.TemplateLimit) -> Failure:
-    return Failure(
-        grpc.StatusCode.INVALID_ARGUMENT, "TEMPLATE_LIMIT", str(error), {"limit": error.limit}
-    )
-
-
-def _budget_too_small(error: engine.BudgetTooSmall) -> Failure:
-    return Failure(
-        grpc.StatusCode.INVALID_ARGUMENT,
-        "BUDGET_TOO_SMALL",
-        str(error),
-        {"needed": str(error.needed), "budget": str(error.budget)}
-        | ({} if error.byte_offset is None else {"byte_offset": str(error.byte_offset)}),
-        field="max_tokens",
-    )
-
-
-def _special_token_in_text(error: engine.SpecialTokenFound | SpecialTokenInSegment) -> Failure:
-    return Failure(
-        grpc.StatusCode.INVALID_ARGUMENT,
-        "SPECIAL_TOKEN_IN_TEXT",
-        f"the text contains the special token {error.token!r} at byte {error.byte_offset}; "
-        "DISALLOWED_SPECIAL_AS_TEXT reads it as ordinary text, unless the operator forbids that",
-        {"token": error.token, "byte_offset": str(error.byte_offset)},
-        token=error.token,
-        field=f"segments[{error.index}].text"
-        if isinstance(error, SpecialTokenInSegment)
-        else "text",
-    )
-
-
 def _unknown_token_id(error: engine.UnknownTokenId) -> Failure:
+    message, metadata = f"no token has id {error.token_id}", {"id": str(error.token_id)}
     if error.index is None:  # from GetToken, which takes a single id
-        return Failure(
-            grpc.StatusCode.INVALID_ARGUMENT,
-            "UNKNOWN_TOKEN_ID",
-            f"no token has id {error.token_id}",
-            {"id": str(error.token_id)},
-            field="id",
-        )
-    return Failure(
-        grpc.StatusCode.INVALID_ARGUMENT,
-        "UNKNOWN_TOKEN_ID",
-        f"no token has id {error.token_id}, which is at index {error.index}",
-        {"id": str(error.token_id), "index": str(error.index)},
-        field="ids",
-    )
-
-
-def _invalid_unicode(error: engine.InvalidUnicode) -> Failure:
-    return Failure(
-        grpc.StatusCode.INVALID_ARGUMENT,
-        "INVALID_UTF8",
-        f"the tokens' bytes are not UTF-8 at byte {error.byte_offset}; use "
-        "DECODE_ERRORS_REPLACE or as_bytes",
-        {"byte_offset": str(error.byte_offset)},
-        field="ids",
-    )
-
-
-def _invalid_text(error: InvalidText) -> Failure:
-    return Failure(
-        grpc.StatusCode.INVALID_ARGUMENT,
-        "INVALID_UTF8",
-        f"{error.field} is not UTF-8 at byte {error.byte_offset}",
-        {"byte_offset": str(error.byte_offset)},
-        field=error.field,
-    )
+        return Failure(Code.INVALID_ARGUMENT, "UNKNOWN_TOKEN_ID", message, metadata, field="id")
+    message += f", which is at index {error.index}"
+    metadata["index"] = str(error.index)
+    return Failure(Code.INVALID_ARGUMENT, "UNKNOWN_TOKEN_ID", message, metadata, field="ids")
 
 
 def _input_too_large(error: InputTooLarge) -> Failure:
-    size = f"more than {error.limit}" if error.size is None else str(error.size)
     metadata = {"field": error.field, "limit": str(error.limit)}
     if error.size is not None:
-        metadata["size"] = size
+        metadata["size"] = str(error.size)
+    size = metadata.get("size", f"more than {error.limit}")
     return Failure(
-        grpc.StatusCode.INVALID_ARGUMENT,
+        Code.INVALID_ARGUMENT,
         "INPUT_TOO_LARGE",
         f"{error.field} has {size} {error.unit}; the limit of this server is {error.limit}",
         metadata,
@@ -282,77 +218,20 @@ def _input_too_large(error: InputTooLarge) -> Failure:
     )
 
 
-def _invalid_field(error: InvalidField) -> Failure:
-    return Failure(
-        grpc.StatusCode.INVALID_ARGUMENT,
-        "INVALID_OPTION",
-        f"{error.field}: {error.problem}",
-        {"field": error.field},
-        field=error.field,
-    )
-
-
 def _not_permitted(error: SpecialTokenNotPermitted) -> Failure:
-    token = _quote(error.token)
+    token = _quoted(error.token)
     problem = (
         f"the special token {token!r} of {error.encoding} is not within this caller's ceiling"
         if error.is_token
         else f"{token!r} is not a special token of {error.encoding}"
     )
     return Failure(
-        grpc.StatusCode.PERMISSION_DENIED,
+        Code.PERMISSION_DENIED,
         "SPECIAL_TOKEN_NOT_PERMITTED",
         problem,
         {"token": token, "encoding": error.encoding},
         field=error.field,
         token=error.token if error.is_token else "",
-    )
-
-
-def _unauthenticated(_: Unauthenticated) -> Failure:
-    return Failure(
-        grpc.StatusCode.UNAUTHENTICATED,
-        "UNAUTHENTICATED",
-        "send 'authorization: Bearer <API key>' with a key that this server knows, or a client "
-        "certificate with a known name",
-    )
-
-
-def _overloaded(error: Overloaded) -> Failure:
-    return Failure(
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        "OVERLOADED",
-        f"the server has reached its limit of {error.what}; try again later",
-        retry_seconds=error.retry_seconds,
-    )
-
-
-def _quota_exceeded(error: QuotaExceeded) -> Failure:
-    limit = f"{error.limit:g}"
-    return Failure(
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        "QUOTA_EXCEEDED",
-        f"this caller has used up its quota of {limit} {error.quota}; try again later",
-        {"quota": error.quota, "limit": limit},
-        retry_seconds=error.retry_seconds,
-    )
-
-
-def _draining(_: Draining) -> Failure:
-    return Failure(
-        grpc.StatusCode.UNAVAILABLE,
-        "DRAINING",
-        "the server is stopping; try again on another connection",
-    )
-
-
-def _stream_idle(error: StreamIdle) -> Failure:
-    seconds = f"{error.seconds:g}"
-    return Failure(
-        grpc.StatusCode.ABORTED,
-        "STREAM_IDLE",
-        f"nothing came through this stream for {seconds} s; open another one",
-        {"seconds": seconds},
     )
 
 
@@ -369,30 +248,99 @@ def _in_config(error: InConfig) -> Failure:
     )
 
 
+_SPECIAL_TOKEN_IN_TEXT: Final = (
+    Code.INVALID_ARGUMENT,
+    "SPECIAL_TOKEN_IN_TEXT",
+    "the text contains the special token {token!r} at byte {byte_offset}; "
+    "DISALLOWED_SPECIAL_AS_TEXT reads it as ordinary text, unless the operator forbids that",
+    "token",
+    "byte_offset",
+)
+
 #: A row for each type; subclasses need their own.
-TABLE: Final[dict[type[Exception], Callable[[Any], Failure]]] = {
+TABLE: Final[dict[type[Exception], _ToFailure]] = {
     engine.UnknownEncoding: _unknown_encoding,
-    FingerprintMismatch: _fingerprint_mismatch,
-    FormatMismatch: _format_mismatch,
-    FormatNotPermitted: _format_not_permitted,
+    FingerprintMismatch: _row(
+        Code.FAILED_PRECONDITION,
+        "FINGERPRINT_MISMATCH",
+        "{encoding} has fingerprint {actual}, not {expected!r}",
+        *("encoding", "expected", "actual"),
+        field="expected_fingerprint",
+    ),
+    FormatMismatch: _row(
+        Code.FAILED_PRECONDITION,
+        "FINGERPRINT_MISMATCH",
+        "the chat format {format} has fingerprint {actual}, not {expected!r}",
+        *("format", "expected", "actual"),
+        field="expected_format_fingerprint",
+    ),
+    FormatNotPermitted: _row(
+        Code.PERMISSION_DENIED,
+        "CHAT_FORMAT_NOT_PERMITTED",
+        "the chat format {format} is not within this caller's ceiling",
+        "format",
+        field="format",
+    ),
     chat.UnknownChatFormat: _unknown_chat_format,
     chat.ChatFormatMismatch: _chat_format_mismatch,
     chat.InvalidChat: _invalid_chat,
-    chat.TemplateLimit: _template_limit,
-    engine.BudgetTooSmall: _budget_too_small,
-    engine.SpecialTokenFound: _special_token_in_text,
-    SpecialTokenInSegment: _special_token_in_text,
+    chat.TemplateLimit: _row(Code.INVALID_ARGUMENT, "TEMPLATE_LIMIT", "{error}", "limit"),
+    engine.BudgetTooSmall: _row(
+        Code.INVALID_ARGUMENT,
+        "BUDGET_TOO_SMALL",
+        "{error}",
+        *("needed", "budget", "byte_offset"),
+        field="max_tokens",
+    ),
+    engine.SpecialTokenFound: _row(*_SPECIAL_TOKEN_IN_TEXT, field="text"),
+    SpecialTokenInSegment: _row(*_SPECIAL_TOKEN_IN_TEXT, field="segments[{index}].text"),
     engine.UnknownTokenId: _unknown_token_id,
-    engine.InvalidUnicode: _invalid_unicode,
-    InvalidText: _invalid_text,
+    engine.InvalidUnicode: _row(
+        Code.INVALID_ARGUMENT,
+        "INVALID_UTF8",
+        "the tokens' bytes are not UTF-8 at byte {byte_offset}; use DECODE_ERRORS_REPLACE or "
+        "as_bytes",
+        "byte_offset",
+        field="ids",
+    ),
+    InvalidText: _row(
+        Code.INVALID_ARGUMENT,
+        "INVALID_UTF8",
+        "{field} is not UTF-8 at byte {byte_offset}",
+        "byte_offset",
+        field="{field}",
+    ),
     InputTooLarge: _input_too_large,
-    InvalidField: _invalid_field,
+    InvalidField: _row(
+        Code.INVALID_ARGUMENT, "INVALID_OPTION", "{field}: {problem}", "field", field="{field}"
+    ),
     SpecialTokenNotPermitted: _not_permitted,
-    Unauthenticated: _unauthenticated,
-    Overloaded: _overloaded,
-    QuotaExceeded: _quota_exceeded,
-    Draining: _draining,
-    StreamIdle: _stream_idle,
+    Unauthenticated: _row(
+        Code.UNAUTHENTICATED,
+        "UNAUTHENTICATED",
+        "send 'authorization: Bearer <API key>' with a key that this server knows, or a client "
+        "certificate with a known name",
+    ),
+    Overloaded: _row(
+        Code.RESOURCE_EXHAUSTED,
+        "OVERLOADED",
+        "the server has reached its limit of {what}; try again later",
+    ),
+    QuotaExceeded: _row(
+        Code.RESOURCE_EXHAUSTED,
+        "QUOTA_EXCEEDED",
+        "this caller has used up its quota of {limit} {quota}; try again later",
+        *("quota", "limit"),
+    ),
+    Draining: _row(
+        Code.UNAVAILABLE, "DRAINING", "the server is stopping; try again on another connection"
+    ),
+    StreamIdle: _row(
+        Code.ABORTED,
+        "STREAM_IDLE",
+        "nothing came through this stream for {seconds} s; open another one",
+        "seconds",
+    ),
     InConfig: _in_config,
 }
 
@@ -412,7 +360,7 @@ def failure_of(error: BaseException) -> Failure | None:
 def internal(request_id: str) -> Failure:
     """The failure for an unexpected error. The log has its details under `request_id`."""
     return Failure(
-        grpc.StatusCode.INTERNAL,
+        Code.INTERNAL,
         "INTERNAL",
         f"internal error; quote request id {request_id} to the operator",
         {"request_id": request_id},
