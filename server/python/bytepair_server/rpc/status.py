@@ -107,7 +107,7 @@ _ToFailure = Callable[[Any], Failure]
 
 
 def _quoted(value: object) -> str:
-    text = f"{value:g}" if isinstance(value, float) else str(value)
+    text = f"{value:.15g}" if isinstance(value, float) else str(value)
     if len(text) <= MAX_QUOTED_CHARACTERS:
         return text
     return text[:MAX_QUOTED_CHARACTERS] + "…"
