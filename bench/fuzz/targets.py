@@ -17,7 +17,8 @@ from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.policy import Policy
 from bytepair_server.config.settings import Settings
 from bytepair_server.rpc.call import Call
-from bytepair_server.rpc.service import METHODS, Service
+from bytepair_server.rpc.methods import METHODS
+from bytepair_server.rpc.service import Service
 from bytepair_server.rpc.status import failure_of
 from bytepair_server.streaming.handler import SESSIONS
 
@@ -45,7 +46,8 @@ def request(data: bytes) -> None:
     method = METHODS[methods[data[0] % len(methods)]]
     service = _service()
     try:
-        method.function(service, method.read(data[1:]), Call())
+        parsed, _ = method.read(data[1:])
+        method.answer(service, parsed, Call())
     except Exception as error:
         _expected(error)
 

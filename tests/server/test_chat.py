@@ -10,7 +10,7 @@ import pytest
 from bytepair.v1 import chat_pb2, chat_pb2_grpc, text_pb2
 from bytepair_engine import get_encoding
 from bytepair_engine.chat import count_chat, encode_chat, fit_chat, list_chat_formats
-from bytepair_server.rpc.service import CHAT_METHODS
+from bytepair_server.rpc.methods import CHAT_METHODS
 from support.failures import failure
 from support.serving import RunningServer, write_config
 

@@ -11,7 +11,7 @@ import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_server.admission.executor import NICE
 from bytepair_server.rpc.handler import INLINE_MAX_PARTS
-from bytepair_server.rpc.service import METHODS
+from bytepair_server.rpc.methods import METHODS
 from conftest import Serve
 
 TEXT, IDS = {"text": "a"}, {"ids": [1]}
@@ -39,7 +39,7 @@ def test_requests_of_many_parts_are_counted_correctly(
 ) -> None:
     request = getattr(tokenizer_pb2, f"{rpc}Request")(**fields)
     method = METHODS[rpc]
-    assert method.parts(method.read(request.SerializeToString())) == parts
+    assert method.read(request.SerializeToString())[1] == parts
 
 
 def thread_time(pid: int) -> int:

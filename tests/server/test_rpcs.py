@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
-from bytepair_server.rpc.service import METHODS
+from bytepair_server.rpc.methods import METHODS
 from support.oracle import oracle
 from support.serving import RunningServer
 

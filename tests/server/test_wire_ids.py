@@ -119,8 +119,8 @@ def test_ids_are_parsed_from_a_request(
         as_bytes=as_bytes,
         expected_fingerprint=fingerprint,
     )
-    taken = take_ids(Decode, request.SerializeToString())
-    assert list(taken.ids) == ids
+    taken, _ = take_ids(Decode, request.SerializeToString())
+    assert list(taken.content) == ids
     request.ClearField("ids")
     assert taken.request == request
 
@@ -130,8 +130,8 @@ def test_items_are_parsed_from_a_request(batch: list[list[int]], as_bytes: bool)
     request = BatchDecode(
         encoding="gpt-4", items=[{"ids": ids} for ids in batch], as_bytes=as_bytes
     )
-    taken = take_items(BatchDecode, request.SerializeToString())
-    assert [list(ids) for ids in taken.items] == batch
+    taken, _ = take_items(BatchDecode, request.SerializeToString())
+    assert [list(ids) for ids in taken.content] == batch
     request.ClearField("items")
     assert taken.request == request
 
@@ -160,8 +160,8 @@ def test_ids_in_arbitrary_bytes_are_parsed_as_by_protobuf(raw: bytes) -> None:
         with pytest.raises((InvalidField, InvalidText)):
             take_ids(Decode, raw)
         return
-    taken = take_ids(Decode, raw)
-    assert list(taken.ids) == list(expected.ids)
+    taken, _ = take_ids(Decode, raw)
+    assert list(taken.content) == list(expected.ids)
     expected.ClearField("ids")
     taken.request.ClearField("ids")  # protobuf parses them only if the parser left them there
     assert taken.request == expected
@@ -178,8 +178,8 @@ def test_items_in_arbitrary_bytes_are_parsed_as_by_protobuf(raw: bytes) -> None:
         with pytest.raises((InvalidField, InvalidText)):
             take_items(BatchDecode, raw)
         return
-    taken = take_items(BatchDecode, raw)
-    assert [list(ids) for ids in taken.items] == [list(item.ids) for item in expected.items]
+    taken, _ = take_items(BatchDecode, raw)
+    assert [list(ids) for ids in taken.content] == [list(item.ids) for item in expected.items]
     expected.ClearField("items")
     taken.request.ClearField("items")
     assert taken.request == expected

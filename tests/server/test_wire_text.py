@@ -44,16 +44,16 @@ def test_text_in_arbitrary_bytes_is_parsed_as_by_protobuf(kind: Any, raw: bytes)
         expected = kind.FromString(raw)
     except DecodeError:
         try:
-            taken = take_text(kind, raw)
+            taken, _ = take_text(kind, raw)
         except (InvalidField, InvalidText):
             return
         # Only the text is invalid, which the caller of the parser reports.
-        assert isinstance(taken.text, bytes)
+        assert isinstance(taken.content, bytes)
         with pytest.raises(UnicodeDecodeError):
-            taken.text.decode()
+            taken.content.decode()
         return
-    taken = take_text(kind, raw)
-    text = taken.text if isinstance(taken.text, str) else taken.text.decode()
+    taken, _ = take_text(kind, raw)
+    text = taken.content if isinstance(taken.content, str) else taken.content.decode()
     assert text == expected.text
     expected.ClearField("text")
     taken.request.ClearField("text")  # protobuf parses it only if the parser left it there
@@ -81,18 +81,18 @@ def test_items_with_arbitrary_bytes_are_parsed_as_by_protobuf(raw: bytes) -> Non
         expected = Batch.FromString(raw)
     except DecodeError:
         try:
-            taken = take_texts(Batch, raw)
+            taken, _ = take_texts(Batch, raw)
         except (InvalidField, InvalidText):
             return
-        assert taken.texts is not None
+        assert taken.content is not None
         with pytest.raises(UnicodeDecodeError):
-            [text.decode() for text in taken.texts]
+            [text.decode() for text in taken.content]
         return
-    taken = take_texts(Batch, raw)
-    if taken.texts is None:
+    taken, _ = take_texts(Batch, raw)
+    if taken.content is None:
         assert taken.request == expected
         return
-    assert [text_pb2.TextItem(text=text.decode()) for text in taken.texts] == list(expected.items)
+    assert [text_pb2.TextItem(text=text.decode()) for text in taken.content] == list(expected.items)
     expected.ClearField("items")
     assert taken.request == expected
 

@@ -23,12 +23,14 @@ from bytepair_server.observability import logs, traces
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.rpc import json
 from bytepair_server.rpc.call import Call
+from bytepair_server.rpc.chat_service import SERVICE_NAME as CHAT_SERVICE_NAME
+from bytepair_server.rpc.methods import CHAT_METHODS, METHODS
+from bytepair_server.rpc.methods import Method as Rpc
 from bytepair_server.rpc.outcome import Outcomes, trailers
-from bytepair_server.rpc.service import RPCS, Service
-from bytepair_server.rpc.service import Method as Rpc
+from bytepair_server.rpc.service import SERVICE_NAME, Service
 from bytepair_server.transport.interface import Kind, Method, UnaryCall
 
-#: Maximum elements (see `Method.parts`) of a request that is computed on the event loop. One can
+#: Maximum elements (see `methods.Read`) of a request that is computed on the event loop. One can
 #: cost 25 µs (an item that fails), in as few as two bytes.
 INLINE_MAX_PARTS: Final = 64
 #: JSON counts as this many times its bytes: parsing it and writing the answer take longer.
@@ -103,7 +105,7 @@ class UnaryHandlers(Handlers):
                 self._handler(method, self._outcomes(f"{service}/{rpc}")),
                 has_no_side_effects=True,
             )
-            for service, methods in RPCS.items()
+            for service, methods in ((SERVICE_NAME, METHODS), (CHAT_SERVICE_NAME, CHAT_METHODS))
             for rpc, method in methods.items()
         ]
 
@@ -126,8 +128,8 @@ class UnaryHandlers(Handlers):
                     return self._admit(incoming, call, method, outcomes)
                 if incoming.is_json:
                     raw = json.read(raw, method.request_class)
-                request = method.read(raw)
-                if method.parts(request) > INLINE_MAX_PARTS:
+                request, parts = method.read(raw)
+                if parts > INLINE_MAX_PARTS:
                     return self._admit(incoming, call, method, outcomes)
                 quota = quota_of(call.caller)
                 if not is_small:
@@ -197,7 +199,8 @@ class UnaryHandlers(Handlers):
         incoming.answer(answer, trailers(call))
 
     def _answer(self, method: Rpc, raw: bytes, call: Call) -> bytes:
-        return self._compute(method, method.read(raw), call)
+        request, _ = method.read(raw)
+        return self._compute(method, request, call)
 
     def _answer_json(self, method: Rpc, raw: bytes, call: Call) -> bytes:
         message = json.read(raw, method.request_class)
@@ -205,7 +208,7 @@ class UnaryHandlers(Handlers):
 
     def _computed(self, method: Rpc, request: object, call: Call) -> bytes:
         assert self.service is not None  # the limiter opens once it is set
-        return method.function(self.service, request, call)
+        return method.answer(self.service, request, call)
 
     def _timed(self, method: Rpc, request: object, call: Call) -> bytes:
         call.admitted = perf_counter()

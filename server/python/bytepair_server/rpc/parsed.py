@@ -1,13 +1,14 @@
-"""Parsed requests, whose large fields (text or ids) are not copied into protobuf messages.
+"""Parse requests without copying their large fields (text or ids) into protobuf messages.
 
-protobuf parses the whole request if it is not a simple one.
+protobuf parses the whole request if it is not a simple one. Each parser raises like `wire.parse`,
+except for texts that are not UTF-8, and also returns the number of the request's parts: elements
+that cost time even if they are short.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_engine.backends.varint import unpack
@@ -15,114 +16,77 @@ from bytepair_engine.backends.varint import unpack
 from bytepair_server.rpc import wire
 from bytepair_server.rpc.fields import take_field
 
+Request = TypeVar("Request")
+Content = TypeVar("Content")
 HasText = TypeVar("HasText", tokenizer_pb2.EncodeRequest, tokenizer_pb2.CountRequest)
 HasTexts = TypeVar("HasTexts", tokenizer_pb2.BatchEncodeRequest, tokenizer_pb2.BatchCountRequest)
 
 
-@dataclass(slots=True)
-class ParsedText(Generic[HasText]):
-    """A request with its text.
+class Parsed(NamedTuple, Generic[Request, Content]):
+    """A request apart from its large field.
 
     Attributes:
-        request: The request without its text.
-        text: The text; if bytes, not yet verified to be UTF-8.
+        request: The request, mostly without that field.
+        content: The field.
     """
 
-    request: HasText
-    text: str | bytes
-
-    @property
-    def parts(self) -> int:
-        """Number of segments and allowed special tokens."""
-        return len(self.request.segments) + len(self.request.allowed_special)
+    request: Request
+    content: Content
 
 
-@dataclass(slots=True)
-class ParsedTexts(Generic[HasTexts]):
-    """A batch request with its texts.
-
-    Attributes:
-        request: The request; without its items if `texts` is set.
-        texts: The items' texts, not yet verified to be UTF-8; None unless every item is a plain
-            text.
-    """
-
-    request: HasTexts
-    texts: list[bytes] | None
-
-    @property
-    def parts(self) -> int:
-        """Number of items, segments and allowed special tokens."""
-        own = len(self.request.allowed_special)
-        if self.texts is not None:
-            return own + len(self.texts)
-        return own + sum(1 + len(item.segments) for item in self.request.items)
+#: A text; if bytes, not yet verified to be UTF-8.
+ParsedText = Parsed[HasText, str | bytes]
+#: The items' texts, not yet verified to be UTF-8; None unless every item is a plain text: then the
+#: request has its items.
+ParsedTexts = Parsed[HasTexts, list[bytes] | None]
+ParsedIds = Parsed[tokenizer_pb2.DecodeRequest, Sequence[int]]
+ParsedItems = Parsed[tokenizer_pb2.BatchDecodeRequest, Sequence[Sequence[int]]]
 
 
-@dataclass(slots=True)
-class ParsedIds:
-    """A request with its ids."""
-
-    request: tokenizer_pb2.DecodeRequest
-    ids: Sequence[int]
-
-    #: No elements that cost time by their number.
-    parts: ClassVar[int] = 0
-
-
-@dataclass(slots=True)
-class ParsedItems:
-    """A batch request with the ids of its items."""
-
-    request: tokenizer_pb2.BatchDecodeRequest
-    items: Sequence[Sequence[int]]
-
-    @property
-    def parts(self) -> int:
-        """Number of items."""
-        return len(self.items)
-
-
-def take_text(request_class: type[HasText], raw: bytes) -> ParsedText[HasText]:
-    """Parse a request. Raises like `wire.parse`, except for a text that is not UTF-8."""
+def take_text(request_class: type[HasText], raw: bytes) -> tuple[ParsedText[HasText], int]:
+    """Parse a request with a text. Parts are segments and allowed special tokens."""
     taken = take_field(raw, request_class.TEXT_FIELD_NUMBER)
+    text: str | bytes
     if taken is None or len(taken[1]) != 1:
         request = wire.parse(request_class, raw)
-        return ParsedText(request, request.text)
-    rest, (text,) = taken
-    return ParsedText(wire.parse(request_class, rest), text)
+        text = request.text
+    else:
+        rest, (text,) = taken
+        request = wire.parse(request_class, rest)
+    return Parsed(request, text), len(request.segments) + len(request.allowed_special)
 
 
-def take_texts(request_class: type[HasTexts], raw: bytes) -> ParsedTexts[HasTexts]:
-    """Parse a request. Raises like `wire.parse`, except for texts that are not UTF-8."""
+def take_texts(request_class: type[HasTexts], raw: bytes) -> tuple[ParsedTexts[HasTexts], int]:
+    """Parse a batch of texts. Parts are items, segments and allowed special tokens."""
     text = text_pb2.TextItem.TEXT_FIELD_NUMBER
     taken = take_field(raw, request_class.ITEMS_FIELD_NUMBER, text)
-    if taken is None:
-        return ParsedTexts(wire.parse(request_class, raw), None)
-    rest, texts = taken
-    return ParsedTexts(wire.parse(request_class, rest), texts)
+    rest, texts = (raw, None) if taken is None else taken
+    request = wire.parse(request_class, rest)
+    parts = len(request.allowed_special) + (0 if texts is None else len(texts))
+    return Parsed(request, texts), parts + sum(1 + len(item.segments) for item in request.items)
 
 
-def take_ids(request_class: type[tokenizer_pb2.DecodeRequest], raw: bytes) -> ParsedIds:
-    """Parse a request. Raises like `wire.parse`."""
+def take_ids(request_class: type[tokenizer_pb2.DecodeRequest], raw: bytes) -> tuple[ParsedIds, int]:
+    """Parse a request with ids, which has no parts."""
     taken = take_field(raw, request_class.IDS_FIELD_NUMBER)
     if taken is not None and len(taken[1]) <= 1:
         ids = unpack(b"".join(taken[1]))
         if ids is not None:
-            return ParsedIds(wire.parse(request_class, taken[0]), ids)
+            return Parsed(wire.parse(request_class, taken[0]), ids), 0
     request = wire.parse(request_class, raw)
-    return ParsedIds(
-        request, request.ids[:]
-    )  # reading a list is far faster than reading protobuf's container
+    # Reading a list is far faster than reading protobuf's container.
+    return Parsed(request, request.ids[:]), 0
 
 
-def take_items(request_class: type[tokenizer_pb2.BatchDecodeRequest], raw: bytes) -> ParsedItems:
-    """Parse a request. Raises like `wire.parse`."""
+def take_items(
+    request_class: type[tokenizer_pb2.BatchDecodeRequest], raw: bytes
+) -> tuple[ParsedItems, int]:
+    """Parse a batch of ids. Parts are items."""
     inner = tokenizer_pb2.IdsItem.IDS_FIELD_NUMBER
     taken = take_field(raw, request_class.ITEMS_FIELD_NUMBER, inner)
     if taken is not None:
         items = [ids for item in taken[1] if (ids := unpack(item)) is not None]
         if len(items) == len(taken[1]):
-            return ParsedItems(wire.parse(request_class, taken[0]), items)
+            return Parsed(wire.parse(request_class, taken[0]), items), len(items)
     request = wire.parse(request_class, raw)
-    return ParsedItems(request, [item.ids[:] for item in request.items])
+    return Parsed(request, [item.ids[:] for item in request.items]), len(request.items)

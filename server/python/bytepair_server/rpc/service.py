@@ -1,17 +1,13 @@
-"""The RPCs: protobuf to Python and back. Independent of gRPC, threads and statuses."""
+"""The RPCs of texts and ids: protobuf to Python and back. Independent of gRPC and threads."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final, Literal
 
-from bytepair.v1 import chat_pb2, context_pb2, text_pb2, token_pb2, tokenizer_pb2
-from bytepair_engine import InvalidOption, UnknownTokenId
-from google.protobuf.message import Message
-from google.protobuf.message_factory import GetMessageClass
+from bytepair.v1 import text_pb2, token_pb2, tokenizer_pb2
+from bytepair_engine import UnknownTokenId
 
 from bytepair_server.auth.policy import AS_TEXT, REJECT, Policy, SpecialRule
 from bytepair_server.catalog import Catalog, Entry
@@ -19,9 +15,8 @@ from bytepair_server.config.settings import Settings
 from bytepair_server.errors import InvalidField, InvalidText
 from bytepair_server.observability.metrics import POLICY_ACTIONS
 from bytepair_server.rpc import content as contents
-from bytepair_server.rpc import describing, limits, wire, wire_fields
+from bytepair_server.rpc import describing, limits, wire_fields
 from bytepair_server.rpc.call import Call
-from bytepair_server.rpc.chat_messages import parts_of, take_chat
 from bytepair_server.rpc.chat_service import ChatService
 from bytepair_server.rpc.content import Content
 from bytepair_server.rpc.context_service import ContextService
@@ -31,10 +26,6 @@ from bytepair_server.rpc.parsed import (
     ParsedItems,
     ParsedText,
     ParsedTexts,
-    take_ids,
-    take_items,
-    take_text,
-    take_texts,
 )
 from bytepair_server.rpc.segments import Part, Unit
 from bytepair_server.rpc.status import Failure, failure_of
@@ -47,9 +38,7 @@ _UNITS: Final[dict[int, Unit | None]] = {
     text_pb2.OFFSET_UNIT_UTF16: "utf16",
 }
 
-_SERVICE: Final = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"]
-_CHAT_SERVICE: Final = chat_pb2.DESCRIPTOR.services_by_name["ChatService"]
-SERVICE_NAME: Final = _SERVICE.full_name
+SERVICE_NAME: Final = "bytepair.v1.TokenizerService"
 
 _HasText = tokenizer_pb2.EncodeRequest | tokenizer_pb2.CountRequest | text_pb2.TextItem
 
@@ -94,7 +83,7 @@ class Service:
         request = parsed.request
         entry, rule = self.options.text(request, call, REJECT)
         unit = _unit(request.offsets)
-        content = self._content(request, parsed.text, entry, call)
+        content = self._content(request, parsed.content, entry, call)
         self._check_size("text", contents.utf8_size(content), call)
         _record_special(entry, [content], rule, call)
         fields, call.tokens = contents.encode(entry.encoding, content, rule, unit)
@@ -126,7 +115,7 @@ class Service:
     def count(self, parsed: ParsedText[tokenizer_pb2.CountRequest], call: Call) -> bytes:
         request = parsed.request
         entry, rule = self.options.text(request, call, AS_TEXT)
-        content = self._content(request, parsed.text, entry, call)
+        content = self._content(request, parsed.content, entry, call)
         self._check_size("text", contents.utf8_size(content), call)
         _record_special(entry, [content], rule, call)
         count, exceeded = contents.count(entry.encoding, content, rule, limit_of(request))
@@ -141,9 +130,9 @@ class Service:
         limit = limit_of(request)
         found = self._contents(parsed, entry, call)
         _record_special(entry, found, rule, call)
-        if parsed.texts is not None and not rule.disallowed:
+        if parsed.content is not None and not rule.disallowed:
             # No item can fail on its own.
-            counts = contents.count_texts(entry.encoding, parsed.texts, rule, limit)
+            counts = contents.count_texts(entry.encoding, parsed.content, rule, limit)
             call.tokens = sum(counts)
             parts = [_count_result(each, limit is not None and each > limit) for each in counts]
         else:
@@ -166,7 +155,7 @@ class Service:
     # Ids to text
 
     def decode(self, parsed: ParsedIds, call: Call) -> bytes:
-        request, ids = parsed.request, parsed.ids
+        request, ids = parsed
         entry, errors = self.options.decode(request, call)
         limits.check("ids", len(ids), self._settings.max_ids, "ids")
         decoded = _decode(entry, ids, errors, request.skip_special_tokens)
@@ -179,7 +168,7 @@ class Service:
         return response.SerializeToString()
 
     def batch_decode(self, parsed: ParsedItems, call: Call) -> bytes:
-        request, items = parsed.request, parsed.items
+        request, items = parsed
         entry, errors = self.options.decode(request, call)
         settings = self._settings
         limits.check("items", len(items), settings.max_batch_items, "items")
@@ -248,10 +237,10 @@ class Service:
     ) -> Sequence[Content | Exception]:
         """The content of each item, or its error."""
         settings = self._settings
-        if parsed.texts is not None:
-            limits.check("items", len(parsed.texts), settings.max_batch_items, "items")
-            self._check_size("items.text", sum(map(len, parsed.texts)), call)
-            return parsed.texts
+        if parsed.content is not None:
+            limits.check("items", len(parsed.content), settings.max_batch_items, "items")
+            self._check_size("items.text", sum(map(len, parsed.content)), call)
+            return parsed.content
         items = parsed.request.items
         limits.check("items", len(items), settings.max_batch_items, "items")
         total = sum(len(item.segments) for item in items)
@@ -270,111 +259,6 @@ class Service:
     def _check_size(self, field: str, size: int, call: Call) -> None:
         limits.check(field, size, self._settings.max_input_bytes, "bytes")
         call.input_bytes = size
-
-
-@cache
-def _response_class(request: str) -> type[Message]:
-    rpcs = (*_SERVICE.methods, *_CHAT_SERVICE.methods)
-    (rpc,) = (each for each in rpcs if each.input_type.full_name == request)
-    return GetMessageClass(rpc.output_type)
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """One RPC: its request class, its parser and the function that computes its answer.
-
-    Attributes:
-        is_count: Whether it only counts. Nearly all of its work is then in the engine, which a
-            `CancelScope` can stop.
-    """
-
-    request_class: type[Message]
-    function: Callable[[Service, Any, Call], bytes]
-    _read: Callable[[type[Any], bytes], Any] = wire.parse
-    _parts: Callable[[Any], int] = lambda request: (
-        0 if isinstance(request, Message) else request.parts
-    )
-    is_count: bool = False
-
-    def read(self, raw: bytes) -> Any:
-        """Parse a request for `function`. Raises like `wire.parse`."""
-        return self._read(self.request_class, raw)
-
-    @property
-    def response_class(self) -> type[Message]:
-        """The class of its answer."""
-        return _response_class(self.request_class.DESCRIPTOR.full_name)
-
-    def parts(self, request: Any) -> int:
-        """Number of a request's elements (items, segments, …), which cost time even if short."""
-        return self._parts(request)
-
-
-def _chat(
-    request_class: type[Message],
-    function: Callable[[ChatService, Any, Call], bytes],
-    **reading: Any,
-) -> Method:
-    def answer(service: Service, request: Any, call: Call) -> bytes:
-        try:
-            return function(service.chat, request, call)
-        except InvalidOption as error:
-            raise _as_field(error) from None
-
-    return Method(request_class, answer, **reading)
-
-
-def _context(
-    request_class: type[Message], function: Callable[[ContextService, Any, Call], bytes]
-) -> Method:
-    def answer(service: Service, request: Any, call: Call) -> bytes:
-        try:
-            return function(service.context, request, call)
-        except InvalidOption as error:
-            raise _as_field(error) from None
-
-    return Method(request_class, answer, _parts=lambda request: len(getattr(request, "items", ())))
-
-
-def _as_field(error: InvalidOption) -> InvalidField:
-    """Convert the engine's error: its options have the names of the request's fields."""
-    return InvalidField(error.option, error.problem)
-
-
-#: Every RPC by its name in the proto.
-METHODS: Final = {
-    "Encode": Method(tokenizer_pb2.EncodeRequest, Service.encode, take_text),
-    "Decode": Method(tokenizer_pb2.DecodeRequest, Service.decode, take_ids),
-    "Count": Method(tokenizer_pb2.CountRequest, Service.count, take_text, is_count=True),
-    "BatchEncode": Method(tokenizer_pb2.BatchEncodeRequest, Service.batch_encode, take_texts),
-    "BatchDecode": Method(tokenizer_pb2.BatchDecodeRequest, Service.batch_decode, take_items),
-    "BatchCount": Method(
-        tokenizer_pb2.BatchCountRequest, Service.batch_count, take_texts, is_count=True
-    ),
-    "Truncate": _context(context_pb2.TruncateRequest, ContextService.truncate),
-    "BatchTruncate": _context(context_pb2.BatchTruncateRequest, ContextService.batch_truncate),
-    "Split": _context(context_pb2.SplitRequest, ContextService.split),
-    "Inspect": _context(context_pb2.InspectRequest, ContextService.inspect),
-    "ListEncodings": Method(tokenizer_pb2.ListEncodingsRequest, Service.list_encodings),
-    "GetEncoding": Method(tokenizer_pb2.GetEncodingRequest, Service.get_encoding),
-    # Never on the event loop: the first call for a vocabulary reads all of it.
-    "GetToken": Method(token_pb2.GetTokenRequest, Service.get_token, _parts=lambda _: sys.maxsize),
-}
-
-#: Every RPC of the chat service.
-CHAT_METHODS: Final = {
-    "CountChat": _chat(chat_pb2.CountChatRequest, ChatService.count, _read=take_chat),
-    "BatchCountChat": _chat(
-        chat_pb2.BatchCountChatRequest, ChatService.batch_count, _parts=parts_of
-    ),
-    "EncodeChat": _chat(chat_pb2.EncodeChatRequest, ChatService.encode, _read=take_chat),
-    "FitChat": _chat(chat_pb2.FitChatRequest, ChatService.fit, _read=take_chat),
-    "ListChatFormats": _chat(chat_pb2.ListChatFormatsRequest, ChatService.list_formats),
-    "GetChatFormat": _chat(chat_pb2.GetChatFormatRequest, ChatService.get_format),
-}
-
-#: All RPCs by service.
-RPCS: Final = {SERVICE_NAME: METHODS, _CHAT_SERVICE.full_name: CHAT_METHODS}
 
 
 def _unit(value: int) -> Unit | None:

@@ -1,0 +1,145 @@
+"""The table of unary RPCs: how a request is parsed, and which function answers it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from bytepair.v1 import chat_pb2, tokenizer_pb2
+from bytepair_engine import InvalidOption
+from google.protobuf.descriptor import ServiceDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from bytepair_server.errors import InvalidField
+from bytepair_server.rpc import wire
+from bytepair_server.rpc.call import Call
+from bytepair_server.rpc.chat_messages import ParsedChat, parts_of, take_chat
+from bytepair_server.rpc.chat_service import ChatService
+from bytepair_server.rpc.context_service import ContextService
+from bytepair_server.rpc.parsed import take_ids, take_items, take_text, take_texts
+from bytepair_server.rpc.service import Service
+
+#: Computes a serialised answer from a parsed request.
+Answer = Callable[[Service, Any, Call], bytes]
+#: Parses a request; also returns the number of its elements (items, segments, …) that cost time
+#: even if they are short. Raises like `wire.parse`.
+Read = Callable[[type[Any], bytes], tuple[Any, int]]
+S = TypeVar("S")
+
+
+def _plain(request_class: type[Message], raw: bytes) -> tuple[Message, int]:
+    return wire.parse(request_class, raw), 0
+
+
+def _with_items(request_class: type[Message], raw: bytes) -> tuple[Message, int]:
+    request = wire.parse(request_class, raw)
+    return request, len(getattr(request, "items", ()))
+
+
+def _with_chat(request_class: type[Any], raw: bytes) -> tuple[ParsedChat[Any], int]:
+    chat = take_chat(request_class, raw)
+    return chat, chat.parts
+
+
+def _with_chats(request_class: type[Any], raw: bytes) -> tuple[Message, int]:
+    request = wire.parse(request_class, raw)
+    return request, parts_of(request)
+
+
+def _never_inline(request_class: type[Message], raw: bytes) -> tuple[Message, int]:
+    return wire.parse(request_class, raw), sys.maxsize
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One RPC.
+
+    Attributes:
+        request_class: The class of its request.
+        response_class: The class of its answer.
+        answer: See `Answer`.
+        is_count: Whether it only counts. Nearly all of its work is then in the engine, which a
+            `CancelScope` can stop.
+    """
+
+    request_class: type[Message]
+    response_class: type[Message]
+    answer: Answer
+    _read: Read
+    is_count: bool
+
+    def read(self, raw: bytes) -> tuple[Any, int]:
+        """Parse a request; see `Read`."""
+        return self._read(self.request_class, raw)
+
+
+def _methods(
+    service: ServiceDescriptor, rows: Mapping[str, tuple[Answer, Read]]
+) -> dict[str, Method]:
+    found = {}
+    for name, (answer, read) in rows.items():
+        rpc = service.methods_by_name[name]
+        classes = GetMessageClass(rpc.input_type), GetMessageClass(rpc.output_type)
+        found[name] = Method(*classes, answer, read, is_count=name in _COUNTS)
+    return found
+
+
+def _of(name: str, function: Callable[[S, Any, Call], bytes]) -> Answer:
+    """The answer of another service, which is an attribute of `Service`. The engine's options have
+    the names of the request's fields."""
+
+    def answer(service: Service, request: Any, call: Call) -> bytes:
+        try:
+            return function(getattr(service, name), request, call)
+        except InvalidOption as error:
+            raise InvalidField(error.option, error.problem) from None
+
+    return answer
+
+
+def _chat(function: Callable[[ChatService, Any, Call], bytes]) -> Answer:
+    return _of("chat", function)
+
+
+def _context(function: Callable[[ContextService, Any, Call], bytes]) -> tuple[Answer, Read]:
+    return _of("context", function), _with_items
+
+
+_COUNTS: Final = frozenset({"Count", "BatchCount"})
+
+#: Every unary RPC by its name in the proto.
+METHODS: Final = _methods(
+    tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"],
+    {
+        "Encode": (Service.encode, take_text),
+        "Decode": (Service.decode, take_ids),
+        "Count": (Service.count, take_text),
+        "BatchEncode": (Service.batch_encode, take_texts),
+        "BatchDecode": (Service.batch_decode, take_items),
+        "BatchCount": (Service.batch_count, take_texts),
+        "Truncate": _context(ContextService.truncate),
+        "BatchTruncate": _context(ContextService.batch_truncate),
+        "Split": _context(ContextService.split),
+        "Inspect": _context(ContextService.inspect),
+        "ListEncodings": (Service.list_encodings, _plain),
+        "GetEncoding": (Service.get_encoding, _plain),
+        # The first call for a vocabulary reads all of it.
+        "GetToken": (Service.get_token, _never_inline),
+    },
+)
+
+#: Every RPC of the chat service.
+CHAT_METHODS: Final = _methods(
+    chat_pb2.DESCRIPTOR.services_by_name["ChatService"],
+    {
+        "CountChat": (_chat(ChatService.count), _with_chat),
+        "BatchCountChat": (_chat(ChatService.batch_count), _with_chats),
+        "EncodeChat": (_chat(ChatService.encode), _with_chat),
+        "FitChat": (_chat(ChatService.fit), _with_chat),
+        "ListChatFormats": (_chat(ChatService.list_formats), _plain),
+        "GetChatFormat": (_chat(ChatService.get_format), _plain),
+    },
+)
