@@ -26,6 +26,7 @@ from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.rpc import status
 from bytepair_server.rpc.handler import UnaryHandlers
+from bytepair_server.rpc.shared import Shared
 from bytepair_server.transport.interface import Limits
 from bytepair_server.transport.native import NativeTransport
 from conftest import Serve
@@ -337,7 +338,7 @@ def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
             max_queue_seconds=0,
         )
         limiter.open()
-        handlers = UnaryHandlers(
+        shared = Shared(
             limiter=limiter,
             callers=Callers(),
             quotas=Quotas({}, Callers()),
@@ -348,6 +349,7 @@ def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
             log_calls=None,
             log_denials=False,
         )
+        handlers = UnaryHandlers(shared)
         faults: list[BaseException] = []
         transport = NativeTransport(handlers.methods(), Limits(), faults.append, lambda *_: None)
         address = await transport.start("127.0.0.1:0")

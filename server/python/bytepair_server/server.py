@@ -10,7 +10,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from grpc_health.v1 import health, health_pb2
 
@@ -34,6 +34,7 @@ from bytepair_server.playground import playground
 from bytepair_server.rpc.chat_service import SERVICE_NAME as CHAT_SERVICE_NAME
 from bytepair_server.rpc.handler import UnaryHandlers
 from bytepair_server.rpc.service import SERVICE_NAME, Service
+from bytepair_server.rpc.shared import Shared
 from bytepair_server.rpc.status import failure_of
 from bytepair_server.streaming.handler import StreamHandlers
 from bytepair_server.transport import choice, reflection
@@ -127,22 +128,21 @@ class Server:
         self._reloader: Final = Reloader(watched, seen, self._metrics, log)
         self._background: Final[list[asyncio.Task[None]]] = []
         self._tracer: Final = _make_tracer(log)
-        shared: dict[str, Any] = {
-            "limiter": self._limiter,
-            "callers": self._callers,
-            "quotas": Quotas(
-                settings.quotas, self._callers, None if inherited is None else inherited.quota_store
-            ),
-            "max_message_bytes": settings.max_message_bytes,
-            "executor": self._executor,
-            "metrics": self._metrics,
-            "log": log,
-            "log_calls": _call_level(settings),
-            "log_denials": settings.log_denials,
-            "tracer": self._tracer,
-        }
-        self._unary: Final = UnaryHandlers(**shared)
-        self._streams: Final = StreamHandlers(**shared, idle_seconds=settings.stream_idle_seconds)
+        quota_store = None if inherited is None else inherited.quota_store
+        shared = Shared(
+            limiter=self._limiter,
+            callers=self._callers,
+            quotas=Quotas(settings.quotas, self._callers, quota_store),
+            max_message_bytes=settings.max_message_bytes,
+            executor=self._executor,
+            metrics=self._metrics,
+            log=log,
+            log_calls=_call_level(settings),
+            log_denials=settings.log_denials,
+            tracer=self._tracer,
+        )
+        self._unary: Final = UnaryHandlers(shared)
+        self._streams: Final = StreamHandlers(shared, settings.stream_idle_seconds)
         self._transport: Transport | None = None
         self._http: HttpServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

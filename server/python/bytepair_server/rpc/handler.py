@@ -14,20 +14,16 @@ from typing import Any, Final
 
 from bytepair_engine import Cancelled, CancelScope
 
-from bytepair_server.admission.executor import TRIED_SECONDS, Executor
-from bytepair_server.admission.limiter import Limiter
-from bytepair_server.auth.callers import Callers
-from bytepair_server.auth.quotas import Quotas
-from bytepair_server.errors import InputTooLarge, InvalidField
-from bytepair_server.observability import logs, traces
-from bytepair_server.observability.metrics import Metrics
-from bytepair_server.rpc import json
+from bytepair_server.admission.executor import TRIED_SECONDS
+from bytepair_server.errors import InvalidField
+from bytepair_server.rpc import json, limits
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.chat_service import SERVICE_NAME as CHAT_SERVICE_NAME
 from bytepair_server.rpc.methods import CHAT_METHODS, METHODS
 from bytepair_server.rpc.methods import Method as Rpc
 from bytepair_server.rpc.outcome import Outcomes, trailers
 from bytepair_server.rpc.service import SERVICE_NAME, Service
+from bytepair_server.rpc.shared import Shared
 from bytepair_server.transport.interface import Kind, Method, UnaryCall
 
 #: Maximum elements (see `methods.Read`) of a request that is computed on the event loop. One can
@@ -39,62 +35,14 @@ JSON_COST: Final = 4
 Handling = Coroutine[Any, Any, None]
 
 
-class Handlers:
-    """The base of the handlers of unary and of streaming RPCs."""
-
-    def __init__(
-        self,
-        *,
-        limiter: Limiter,
-        callers: Callers,
-        quotas: Quotas,
-        executor: Executor,
-        max_message_bytes: int,
-        metrics: Metrics,
-        log: logs.Log,
-        log_calls: str | None,
-        log_denials: bool,
-        tracer: traces.Tracer | None = None,
-    ) -> None:
-        """Hold what they share.
-
-        Args:
-            limiter: Admits calls and streams.
-            callers: Identifies callers.
-            quotas: The callers' quotas.
-            executor: Computes large messages.
-            max_message_bytes: Maximum size of a message.
-            metrics: The metrics.
-            log: The logger of calls and errors.
-            log_calls: The level of the line for each call; None for no lines.
-            log_denials: Whether to log denials, for audits.
-            tracer: Makes spans of calls; None for no traces.
-        """
-        self._limiter: Final = limiter
-        self._callers: Final = callers
-        self._quotas: Final = quotas
-        self._executor: Final = executor
-        self._max_message_bytes: Final = max_message_bytes
-        self._outcomes: Final = partial(
-            Outcomes,
-            limiter=limiter,
-            metrics=metrics,
-            log=log,
-            log_calls=log_calls,
-            log_denials=log_denials,
-            tracer=tracer,
-        )
-        self._is_traced: Final = tracer is not None
-
-
-class UnaryHandlers(Handlers):
+class UnaryHandlers:
     """The unary RPCs for a transport. Calls wait until `service` is set and the limiter opens."""
 
-    def __init__(self, **shared: Any) -> None:
-        """Make the handlers; see `Handlers` for the arguments."""
-        super().__init__(**shared)
+    def __init__(self, shared: Shared) -> None:
+        """Make the handlers."""
         self.service: Service | None = None
-        self._compute: Final = self._timed if self._is_traced else self._computed
+        self._shared: Final = shared
+        self._compute: Final = self._computed if shared.tracer is None else self._timed
 
     def methods(self) -> list[Method]:
         """All unary RPCs. None has side effects."""
@@ -102,7 +50,7 @@ class UnaryHandlers(Handlers):
             Method(
                 f"{service}/{rpc}",
                 Kind.UNARY,
-                self._handler(method, self._outcomes(f"{service}/{rpc}")),
+                self._handler(method, Outcomes(f"{service}/{rpc}", self._shared)),
                 has_no_side_effects=True,
             )
             for service, methods in ((SERVICE_NAME, METHODS), (CHAT_SERVICE_NAME, CHAT_METHODS))
@@ -110,8 +58,9 @@ class UnaryHandlers(Handlers):
         ]
 
     def _handler(self, method: Rpc, outcomes: Outcomes) -> Callable[[UnaryCall], Handling | None]:
-        identify, quota_of = self._callers.identify, self._quotas.of
-        limiter, executor = self._limiter, self._executor
+        shared = self._shared
+        identify, quota_of = shared.callers.identify, shared.quotas.of
+        limiter, executor = shared.limiter, shared.executor
 
         def handle(incoming: UnaryCall) -> Handling | None:
             call = outcomes.begin(incoming)
@@ -165,10 +114,9 @@ class UnaryHandlers(Handlers):
         self, incoming: UnaryCall, call: Call, method: Rpc, outcomes: Outcomes
     ) -> None:
         """Answer a call that has to wait for admission, for its message or for a thread."""
-        limiter, raw, limit = self._limiter, incoming.message, self._max_message_bytes
+        shared, limiter, raw = self._shared, self._shared.limiter, incoming.message
         try:
-            if incoming.size > limit:
-                raise InputTooLarge("message", incoming.size, limit, "bytes")
+            limits.check("message", incoming.size, shared.max_message_bytes, "bytes")
             slot = await limiter.admit(call, incoming.size, incoming.time_remaining())
             try:
                 if raw is None:
@@ -177,10 +125,10 @@ class UnaryHandlers(Handlers):
                     raise InvalidField("request", "the message is missing")
                 if not limiter.is_open:
                     await limiter.opened()
-                quota = self._quotas.of(call.caller)
+                quota = shared.quotas.of(call.caller)
                 step = self._answer_json if incoming.is_json else self._answer
                 run = partial(
-                    self._executor.run, call.fairness_key, len(raw), step, method, raw, call
+                    shared.executor.run, call.fairness_key, len(raw), step, method, raw, call
                 )
                 if quota is None:
                     answer = await run()

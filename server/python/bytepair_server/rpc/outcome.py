@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from bytepair_server.admission.limiter import Limiter
 from bytepair_server.errors import Draining
 from bytepair_server.observability import logs, traces
-from bytepair_server.observability.metrics import POLICY_ACTIONS, Metrics, RpcMetrics
+from bytepair_server.observability.metrics import POLICY_ACTIONS, RpcMetrics
 from bytepair_server.rpc.call import AUTHORIZATION, REQUEST_ID, Call
+from bytepair_server.rpc.shared import Shared
 from bytepair_server.rpc.status import Failure, failure_of, internal
 from bytepair_server.transport.interface import Call as Incoming
 from bytepair_server.transport.interface import Trailers
@@ -23,28 +23,16 @@ def trailers(call: Call) -> Trailers:
 class Outcomes:
     """Ends the calls of one RPC."""
 
-    def __init__(
-        self,
-        method: str,
-        *,
-        limiter: Limiter,
-        metrics: Metrics,
-        log: logs.Log,
-        log_calls: str | None,
-        log_denials: bool,
-        tracer: traces.Tracer | None,
-    ) -> None:
-        """See `UnaryHandlers` for the arguments; `method` is service and RPC."""
+    def __init__(self, method: str, shared: Shared) -> None:
+        """End the calls of a method, "package.Service/Rpc"."""
         self._method: Final = method
         self._rpc: Final = method.rpartition("/")[2]
-        self._limiter: Final = limiter
-        self._metrics: Final = RpcMetrics(metrics, self._rpc)
-        self._tracer: Final = tracer
-        self._used: Final = metrics.used
-        self._unknown_encoding: Final = metrics.unknown_encoding
-        self._log: Final = log
-        self._log_call: Final = None if log_calls is None else getattr(log, log_calls)
-        self._log_denials: Final = log_denials
+        self._shared: Final = shared
+        self._metrics: Final = RpcMetrics(shared.metrics, self._rpc)
+        self._tracer: Final = shared.tracer
+        self._used: Final = shared.metrics.used
+        log_calls = shared.log_calls
+        self._log_call: Final = None if log_calls is None else getattr(shared.log, log_calls)
 
     def begin(self, incoming: Incoming) -> Call:
         """Start a call; `answered` or `failed` must follow."""
@@ -70,7 +58,7 @@ class Outcomes:
         if call.caller:
             self._used(call.caller, call.input_bytes, call.tokens)
         if isinstance(error, asyncio.CancelledError):
-            if not self._limiter.is_cutting_off:
+            if not self._shared.limiter.is_cutting_off:
                 self._metrics.cancelled(call.encoding, call.seconds)
                 self._end(incoming, call, "CANCELLED", "")
                 raise error
@@ -94,7 +82,7 @@ class Outcomes:
         incoming.fail(failure.for_transport(), trailers(call))
 
     def _unexpected(self, incoming: Incoming, call: Call, error: BaseException) -> Failure:
-        self._log.error(
+        self._shared.log.error(
             "unexpected error",
             rpc=self._rpc,
             caller=call.caller,
@@ -107,9 +95,9 @@ class Outcomes:
 
     def _count_unknown(self, call: Call, failure: Failure) -> None:
         """Count the name that a call has for its encoding, and log a new one."""
-        name = self._unknown_encoding(failure.metadata["encoding"])
+        name = self._shared.metrics.unknown_encoding(failure.metadata["encoding"])
         if name is not None:
-            self._log.warning(
+            self._shared.log.warning(
                 "unknown encoding requested; [aliases] of the configuration adds a name",
                 name=name,
                 nearest=failure.metadata.get("nearest", ""),
@@ -118,8 +106,8 @@ class Outcomes:
 
     def _audit(self, incoming: Incoming, call: Call, failure: Failure) -> None:
         """Log what was denied, for audits, without text."""
-        if self._log_denials:
-            self._log.warning(
+        if self._shared.log_denials:
+            self._shared.log.warning(
                 "denied",
                 rpc=self._rpc,
                 caller=call.caller,

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from bytepair_server.auth.quotas import Quota
 from bytepair_server.errors import Overloaded
-from bytepair_server.rpc.handler import Handlers
 from bytepair_server.rpc.options import Options
-from bytepair_server.rpc.outcome import trailers
+from bytepair_server.rpc.outcome import Outcomes, trailers
 from bytepair_server.rpc.service import SERVICE_NAME
+from bytepair_server.rpc.shared import Shared
 from bytepair_server.streaming.decode import DecodeSession
 from bytepair_server.streaming.open_stream import OpenStream
 from bytepair_server.streaming.session import Session, timed
@@ -39,21 +39,21 @@ SESSIONS: Final[dict[str, type[Session]]] = {
 _KINDS: Final = {"CountStream": Kind.CLIENT_STREAM}
 
 
-class StreamHandlers(Handlers):
+class StreamHandlers:
     """The streaming RPCs for a transport.
 
     Streams wait until `options` is set and the limiter opens.
     """
 
-    def __init__(self, *, idle_seconds: float, **shared: Any) -> None:
+    def __init__(self, shared: Shared, idle_seconds: float) -> None:
         """Make the handlers.
 
         Args:
+            shared: The objects that all handlers share.
             idle_seconds: A stream without a message for this time is ended; 0: never.
-            shared: The arguments of `Handlers`.
         """
-        super().__init__(**shared)
         self.options: Options | None = None
+        self._shared: Final = shared
         self._idle_seconds: Final = idle_seconds
 
     def methods(self) -> list[Method]:
@@ -64,29 +64,33 @@ class StreamHandlers(Handlers):
         ]
 
     def _handler(self, rpc: str) -> Handler:
-        session_class, outcomes = SESSIONS[rpc], self._outcomes(f"{SERVICE_NAME}/{rpc}")
-        if self._is_traced:
+        session_class, outcomes = SESSIONS[rpc], Outcomes(f"{SERVICE_NAME}/{rpc}", self._shared)
+        if self._shared.tracer is not None:
             session_class = timed(session_class)
 
+        shared, limiter = self._shared, self._shared.limiter
+
         async def handle(incoming: StreamCall) -> None:
-            call, limiter = outcomes.begin(incoming), self._limiter
+            call = outcomes.begin(incoming)
             incoming.promise(trailers(call))
             leave: list[Callable[[], None]] = []
             try:
                 try:
-                    call.caller = self._callers.identify(call.authorization, incoming)
-                    quota = self._quotas.of(call.caller)
+                    call.caller = shared.callers.identify(call.authorization, incoming)
+                    quota = shared.quotas.of(call.caller)
                     limiter.enter_stream()
                     leave.append(limiter.leave_stream)
                     if quota is not None:
                         quota.enter_stream()
                         leave.append(quota.leave_stream)
-                    limit = self._max_message_bytes
+                    limit = shared.max_message_bytes
                     with OpenStream(limiter, self._idle_seconds, limit) as stream:
                         if not limiter.is_open:
                             await stream.working(limiter.opened())
                         assert self.options is not None  # the limiter opens once they are set
-                        session = session_class(self.options, call, self._executor.inline_max_bytes)
+                        session = session_class(
+                            self.options, call, shared.executor.inline_max_bytes
+                        )
                         call.admitted = perf_counter()
                         await self._converse(incoming, session, stream, quota)
                     outcomes.answered(incoming, call)
@@ -114,7 +118,7 @@ class StreamHandlers(Handlers):
         pauses, so that flow control slows the caller."""
         read, write, take = incoming.read, incoming.write, session.take
         now = asyncio.get_running_loop().time
-        small = self._executor.inline_max_bytes
+        small = self._shared.executor.inline_max_bytes
         #: The result of a message that `at_once` processed and this task must continue with.
         taken: list[bytes | Exception | None] = []
 
@@ -171,7 +175,7 @@ class StreamHandlers(Handlers):
     def _at_once(self, session: Session, raw: bytes) -> bytes | None:
         """Process a small message whose answer may be large, unless streams hold too much."""
         try:
-            self._limiter.check_held()
+            self._shared.limiter.check_held()
         except Overloaded as error:
             session.fault = error
             return session.abandon()
@@ -198,7 +202,7 @@ class StreamHandlers(Handlers):
             return session.abandon()
         try:
             return await stream.working(
-                self._executor.run(session.call.fairness_key, size, step, *raw)
+                self._shared.executor.run(session.call.fairness_key, size, step, *raw)
             )
         finally:
             stream.hold(session.held)
@@ -211,7 +215,7 @@ class StreamHandlers(Handlers):
         taken: list[bytes | Exception | None],
     ) -> None:
         """Deliver the certain output if the server ends the stream."""
-        if stream.idle or self._limiter.is_cutting_off:
+        if stream.idle or self._shared.limiter.is_cutting_off:
             for answer in (*taken, None if session.over else session.abandon()):
                 if isinstance(answer, bytes):
                     await incoming.write(answer)
