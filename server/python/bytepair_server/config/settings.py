@@ -16,7 +16,11 @@ from pydantic import AfterValidator, ConfigDict, Field
 from bytepair_server.config.callers import CallerSettings
 from bytepair_server.config.chat_formats import ChatFormatTable
 from bytepair_server.config.types import (
+    MemoryBytes,
     Names,
+    Natural,
+    Period,
+    Positive,
     Seconds,
     Whole,
     checked_grpc_address,
@@ -156,16 +160,12 @@ class Settings(CallerSettings):
         le=200_000_000,
         description="Maximum token ids in one Decode call.",
     )
-    max_batch_items: Whole = Field(
+    max_batch_items: Positive = Field(
         default=DEFAULT_MAX_BATCH_ITEMS,
-        ge=1,
-        le=1 << 20,
         description="Maximum items in one batch call.",
     )
-    max_segments: Whole = Field(
+    max_segments: Positive = Field(
         default=DEFAULT_MAX_SEGMENTS,
-        ge=1,
-        le=1 << 20,
         description="Maximum segments in one call, over all of its items.",
     )
     max_chunks: Whole = Field(
@@ -174,44 +174,32 @@ class Settings(CallerSettings):
         le=1 << 24,
         description="Maximum chunks in one answer of Split.",
     )
-    max_allowed_special: Whole = Field(
+    max_allowed_special: Positive = Field(
         default=DEFAULT_MAX_ALLOWED_SPECIAL,
-        ge=1,
-        le=1 << 20,
         description="Maximum entries of allowed_special.",
     )
-    max_in_flight: Whole = Field(
+    max_in_flight: Positive = Field(
         default=DEFAULT_MAX_IN_FLIGHT,
-        ge=1,
-        le=1 << 20,
         description="Maximum calls larger than inline_max_bytes that are being read, computed or "
         "waiting for a thread. Further calls are queued before their messages are read.",
     )
-    max_queued: Whole = Field(
+    max_queued: Natural = Field(
         default=DEFAULT_MAX_QUEUED,
-        ge=0,
-        le=1 << 20,
         description="Maximum calls queued for admission. When the queue is full, the newest call "
         "of the caller with the most queued calls is rejected with OVERLOADED.",
     )
-    max_queue_seconds: Seconds = Field(
+    max_queue_seconds: Period = Field(
         default=DEFAULT_MAX_QUEUE_SECONDS,
-        ge=0,
-        le=3600,
         description="Longest time that a call is queued, at most half of the time to its deadline. "
         "Then it is rejected with OVERLOADED. 0: no queue.",
     )
-    max_in_flight_bytes: Whole = Field(
+    max_in_flight_bytes: MemoryBytes = Field(
         default=DEFAULT_MAX_IN_FLIGHT_BYTES,
-        ge=1 << 20,
-        le=1 << 40,
         description="Maximum bytes of all calls that max_in_flight counts. Further calls are "
         "queued.",
     )
-    max_open_streams: Whole = Field(
+    max_open_streams: Positive = Field(
         default=DEFAULT_MAX_OPEN_STREAMS,
-        ge=1,
-        le=1 << 20,
         description="Maximum streams open at once. Further ones are rejected with OVERLOADED.",
     )
     stream_idle_seconds: Seconds = Field(
@@ -226,10 +214,8 @@ class Settings(CallerSettings):
         le=1 << 16,
         description="Maximum stop strings of one DecodeStream.",
     )
-    max_stop_bytes: Whole = Field(
+    max_stop_bytes: Natural = Field(
         default=DEFAULT_MAX_STOP_BYTES,
-        ge=0,
-        le=1 << 20,
         description="Maximum UTF-8 bytes of all stop strings of one DecodeStream.",
     )
     max_pending_bytes: Whole = Field(
@@ -238,10 +224,8 @@ class Settings(CallerSettings):
         le=1 << 30,
         description="Maximum bytes of text that one stream holds until it can be split.",
     )
-    max_streams_bytes: Whole = Field(
+    max_streams_bytes: MemoryBytes = Field(
         default=DEFAULT_MAX_STREAMS_BYTES,
-        ge=1 << 20,
-        le=1 << 40,
         description="Maximum bytes held by all streams that hold more than inline_max_bytes. A "
         "stream that would exceed it fails with OVERLOADED.",
     )
@@ -251,36 +235,26 @@ class Settings(CallerSettings):
         le=1 << 20,
         description="Maximum bytes of the metadata of one call: names, values, and 32 for each.",
     )
-    max_concurrent_streams: Whole = Field(
+    max_concurrent_streams: Positive = Field(
         default=DEFAULT_MAX_CONCURRENT_STREAMS,
-        ge=1,
-        le=1 << 20,
         description="Maximum calls at once on one connection. Further ones wait in the client.",
     )
-    max_connections: Whole = Field(
+    max_connections: Positive = Field(
         default=DEFAULT_MAX_CONNECTIONS,
-        ge=1,
-        le=1 << 20,
         description="Maximum connections at once. Further ones are closed unread.",
     )
-    max_connections_per_address: Whole = Field(
+    max_connections_per_address: Natural = Field(
         default=DEFAULT_MAX_CONNECTIONS_PER_ADDRESS,
-        ge=0,
-        le=1 << 20,
         description="Maximum connections at once from one IP address. 0: only max_connections "
         "counts. Native transport only.",
     )
-    max_buffered_bytes: Whole = Field(
+    max_buffered_bytes: MemoryBytes = Field(
         default=DEFAULT_MAX_BUFFERED_BYTES,
-        ge=1 << 20,
-        le=1 << 40,
         description="Maximum bytes of incomplete messages and unread answers of all connections. "
         "Beyond it the connection with the most is closed. Native transport only.",
     )
-    max_abandoned_per_second: Whole = Field(
+    max_abandoned_per_second: Natural = Field(
         default=DEFAULT_MAX_ABANDONED_PER_SECOND,
-        ge=0,
-        le=1 << 20,
         description="Maximum calls of one connection in a second that are cancelled or have no "
         "valid credentials. A connection with more is closed. 0: no limit. Native transport only.",
     )
@@ -296,22 +270,16 @@ class Settings(CallerSettings):
         le=1e6,
         description="Age at which a client is asked to reconnect, for balancing. 0: never.",
     )
-    grace_seconds: Seconds = Field(
+    grace_seconds: Period = Field(
         default=DEFAULT_GRACE_SECONDS,
-        ge=0,
-        le=3600,
         description="Time for running unary calls to finish after SIGTERM.",
     )
-    stream_grace_seconds: Seconds = Field(
+    stream_grace_seconds: Period = Field(
         default=DEFAULT_STREAM_GRACE_SECONDS,
-        ge=0,
-        le=3600,
         description="Time for open streams to end after SIGTERM.",
     )
-    inline_max_bytes: Whole = Field(
+    inline_max_bytes: Natural = Field(
         default=DEFAULT_INLINE_MAX_BYTES,
-        ge=0,
-        le=1 << 20,
         description="Requests up to this size are computed on the event loop, larger ones on a "
         "thread. With one thread, counts up to five times this size are tried on the loop first.",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import ErrorDetails
 
 #: In the place of an address: there is none.
@@ -112,6 +112,13 @@ def _not_empty(value: str) -> str:
 Whole = Annotated[int, BeforeValidator(_not_bool)]
 Number = Annotated[float, BeforeValidator(_not_bool)]
 Seconds = Number
+#: Numbers of things, with a bound that no machine needs.
+Positive = Annotated[Whole, Field(ge=1, le=1 << 20)]
+Natural = Annotated[Whole, Field(ge=0, le=1 << 20)]
+#: Seconds up to an hour.
+Period = Annotated[Seconds, Field(ge=0, le=3600)]
+#: Bytes of memory: 1 MiB to 1 TiB.
+MemoryBytes = Annotated[Whole, Field(ge=1 << 20, le=1 << 40)]
 #: As a path "" would be the working directory.
 File = Annotated[str, AfterValidator(_not_empty)]
 Names = Annotated[tuple[str, ...], BeforeValidator(split_commas)]
