@@ -13,6 +13,7 @@ No message quotes text of a chat.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from bytepair_engine.errors import BytepairError
 
@@ -60,6 +61,13 @@ class ChatFormatMismatch(BytepairError, ValueError):
         )
 
 
+#: What to do about a violated rule, where the rule does not say it.
+_ADVICE: Final = {
+    "part_not_supported": "; count it yourself and give its counted_tokens",
+    "role_unknown": "; see the roles of the chat format",
+}
+
+
 class InvalidChat(BytepairError, ValueError):
     """The format cannot render this chat.
 
@@ -77,10 +85,9 @@ class InvalidChat(BytepairError, ValueError):
         self.rule = rule
 
     def __str__(self) -> str:
-        if self.index is None:
-            return f"the chat violates the rule {self.rule} in {self.field}"
         kind = "tool" if self.field.startswith("tools") else "message"
-        return f"{kind} {self.index} violates the rule {self.rule} in {self.field}"
+        where = "chat" if self.index is None else f"{kind} {self.index}"
+        return f"{where}: {self.field} breaks the rule {self.rule}{_ADVICE.get(self.rule, '')}"
 
 
 class TemplateLimit(BytepairError, ValueError):
