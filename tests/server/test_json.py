@@ -83,6 +83,24 @@ def test_json_that_is_not_an_object_is_rejected_and_an_empty_body_is_an_empty_re
             json.read(raw, tokenizer_pb2.CountRequest)
 
 
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b'{"secret": 1}', "unknown field 'secret'"),
+        (b'{"text": 5, "encoding": "secret"}', "text: the value has the wrong type"),
+        (b'{"allowedSpecial": "secret"}', "allowedSpecial: the value has the wrong type"),
+        (b'{"limit": -1, "text": "secret"}', "limit: the value has the wrong type"),
+        (b'{"text": "a", "text": "secret"}', "a key is given twice"),
+        (b'{"text": secret}', "not JSON at line 1 column 10"),
+    ],
+)
+def test_an_error_of_json_names_the_field_or_place_and_no_value(raw: bytes, said: str) -> None:
+    with pytest.raises(InvalidField) as caught:
+        json.read(raw, tokenizer_pb2.CountRequest)
+    assert caught.value.problem.startswith(said)
+    assert "secret" not in caught.value.problem.replace("unknown field 'secret'", "")
+
+
 @given(
     st.builds(
         tokenizer_pb2.EncodeResponse,

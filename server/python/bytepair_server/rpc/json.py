@@ -7,6 +7,7 @@ the time of protobuf's own translation, which does the rest and reports errors.
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from typing import Any, Final
 
@@ -20,6 +21,10 @@ from bytepair_server.rpc import limits
 
 #: Maximum size of a request in JSON, which costs several times the binary form.
 MAX_BYTES: Final = 1 << 20
+
+#: What protobuf's errors say without quoting a value: which field, and which place.
+_INVALID_FIELD: Final = re.compile(r"Failed to parse (\w+) field")
+_POSITION: Final = re.compile(r"line \d+ column \d+")
 
 #: The JSON types of plain fields. A 64-bit integer may be a string in JSON.
 _READ: Final = {
@@ -138,4 +143,9 @@ def _problem(error: json_format.ParseError) -> str:
     if 'no field named "' in message:
         name = message.partition('no field named "')[2].partition('"')[0][:64]
         return f"unknown field {name!r}"
-    return "not the JSON of such a request"
+    if found := _INVALID_FIELD.match(message):
+        return f"{found[1]}: the value has the wrong type, or is out of range"
+    if "duplicate key" in message:
+        return "a key is given twice"
+    found = _POSITION.search(message)
+    return f"not JSON at {found[0]}" if found else "not the JSON of this request"
