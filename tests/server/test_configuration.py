@@ -223,6 +223,20 @@ def test_a_valid_configuration_is_reported_as_valid() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("nope = [1]", "flagged_tokens.nope: no encoding of this name is loaded"),
+        ("r50k_base = [1, 9999999]", "flagged_tokens.r50k_base: no token has id 9999999"),
+    ],
+)
+def test_flagged_tokens_must_exist(tmp_path: Path, table: str, said: str) -> None:
+    ended = check("--config", write_config(tmp_path, f"[flagged_tokens]\n{table}"))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert said in ended.stderr
+
+
+@pytest.mark.slow
 def test_help_names_every_setting_with_its_variable() -> None:
     ended = check("--help", COLUMNS="200")
     assert ended.returncode == 0

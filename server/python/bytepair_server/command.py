@@ -15,6 +15,7 @@ from bytepair_server.config import loader
 from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.observability import logs
 from bytepair_server.playground import playground
+from bytepair_server.rpc.context_service import flagged_tokens
 from bytepair_server.server import Server, stop_signals
 from bytepair_server.workers.supervisor import supervise, worker_count
 from bytepair_server.workers.worker import EXIT_CONFIGURATION
@@ -77,6 +78,7 @@ def _check(configuration: Configuration) -> Catalog:
     strict = settings.model_copy(update={"serve_without_bad_encodings": False})
     loaded = catalog.load(strict, base_dir)
     Policy(settings.ceiling, loaded, known, settings.disallowed_special_floor)
+    flagged_tokens(settings, loaded)
     return loaded
 
 

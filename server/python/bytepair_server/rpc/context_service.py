@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from bytepair.v1 import context_pb2
-from bytepair_engine import PieceTooLong
+from bytepair_engine import PieceTooLong, UnknownTokenId
 from bytepair_engine.context import inspecting, splitting, truncating
 from bytepair_engine.context.truncating import DEFAULT_START_PERCENT, Truncation
 
@@ -39,15 +39,33 @@ _RESULTS: Final = context_pb2.BatchTruncateResponse.RESULTS_FIELD_NUMBER
 _HasTruncate = context_pb2.TruncateRequest | context_pb2.BatchTruncateRequest
 
 
+def flagged_tokens(settings: Settings, catalog: Catalog) -> dict[str, frozenset[int]]:
+    """The ids of `flagged_tokens` for each encoding.
+
+    Raises:
+        ConfigurationError: An encoding is not loaded, or does not have an id.
+    """
+    served = {entry.name: entry.encoding for entry in catalog.entries}
+    for name, ids in settings.flagged_tokens.items():
+        if name not in served and name not in catalog.failed:
+            raise ConfigurationError(f"flagged_tokens.{name}: no encoding of this name is loaded")
+        for token_id in ids if name in served else ():
+            try:
+                served[name].decode_single_token_bytes(token_id)
+            except UnknownTokenId:
+                raise ConfigurationError(
+                    f"flagged_tokens.{name}: no token has id {token_id}"
+                ) from None
+    return {name: frozenset(ids) for name, ids in settings.flagged_tokens.items()}
+
+
 class ContextService:
     """Truncate, BatchTruncate, Split and Inspect. Thread-safe."""
 
     def __init__(self, settings: Settings, catalog: Catalog, options: Options) -> None:
         self._settings: Final = settings
         self._options: Final = options
-        self._flagged: Final = {
-            name: frozenset(ids) for name, ids in settings.flagged_tokens.items()
-        }
+        self._flagged: Final = flagged_tokens(settings, catalog)
         # How answers end, which is the same for all of an encoding.
         self._names: Final = {
             entry.name: context_pb2.TruncateResponse(
@@ -55,9 +73,6 @@ class ContextService:
             ).SerializeToString()
             for entry in catalog.entries
         }
-        served = {entry.name for entry in catalog.entries}
-        for name in self._flagged.keys() - served - set(catalog.failed):
-            raise ConfigurationError(f"flagged_tokens.{name}: no encoding of this name is loaded")
 
     def truncate(self, request: context_pb2.TruncateRequest, call: Call) -> bytes:
         entry, rule = self._options.text(request, call, AS_TEXT)
