@@ -18,11 +18,12 @@ bytepair serves {names}
   HTTP   {http_address}
 {page}{notes}
 Try, in another terminal:
-  echo 'Hello, world!' | {command} count --target {target} --encoding {encoding}{tls}
+  echo 'Hello, world!' | {command} count --target {target} --encoding {encoding}{key}{tls}
 {reflection}
 Ctrl-C stops it.
 """
 _WITH_PAGE: Final = "  page   {page} shows tokens in a browser\n"
+_WITH_KEY: Final = " --api-key-file KEY"
 _WITH_TLS: Final = " --tls-ca CA.pem"
 _WITH_CERTIFICATE: Final = " --tls-cert CERTIFICATE.pem --tls-key KEY.pem"
 _WITH_REFLECTION: Final = "  grpcurl {how} {target} list bytepair.v1.TokenizerService\n"
@@ -72,6 +73,7 @@ def startup_message(
         )
         if settings.reflection
         else "",
+        key=_WITH_KEY if settings.api_keys_file else "",
         tls=(_WITH_TLS if encrypted else "") + (_WITH_CERTIFICATE if mutual else ""),
         notes="" if catalog.all_native else _REFERENCE_NOTE,
     )
