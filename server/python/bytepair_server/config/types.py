@@ -70,7 +70,9 @@ def split_address(address: str) -> tuple[str, int]:
     """
     found = _ADDRESS.fullmatch(address)
     if found is None or int(found["port"]) > 65535:
-        raise ValueError("must be host:port, such as 0.0.0.0:50051 (port 0: any free one)")
+        raise ValueError(
+            "must be host:port, such as 0.0.0.0:50051; ports are 0 (any free one) to 65535"
+        )
     return found["ipv6"] or found["host"], int(found["port"])
 
 

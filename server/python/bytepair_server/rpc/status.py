@@ -204,15 +204,20 @@ def _unknown_token_id(error: engine.UnknownTokenId) -> Failure:
     return Failure(Code.INVALID_ARGUMENT, "UNKNOWN_TOKEN_ID", message, metadata, field="ids")
 
 
+#: What raises a limit that no setting names.
+_RAISED_BY: Final = {"message": "; max_input_bytes and max_ids of the server decide this limit"}
+
+
 def _input_too_large(error: InputTooLarge) -> Failure:
     metadata = {"field": error.field, "limit": str(error.limit)}
     if error.size is not None:
         metadata["size"] = str(error.size)
     size = metadata.get("size", f"more than {error.limit}")
+    advice = _RAISED_BY.get(error.field, "")
     return Failure(
         Code.INVALID_ARGUMENT,
         "INPUT_TOO_LARGE",
-        f"{error.field} has {size} {error.unit}; the limit of this server is {error.limit}",
+        f"{error.field} has {size} {error.unit}, and this server accepts {error.limit}{advice}",
         metadata,
         field=error.field,
     )
@@ -221,7 +226,8 @@ def _input_too_large(error: InputTooLarge) -> Failure:
 def _not_permitted(error: SpecialTokenNotPermitted) -> Failure:
     token = _quoted(error.token)
     problem = (
-        f"the special token {token!r} of {error.encoding} is not within this caller's ceiling"
+        f"the special token {token!r} of {error.encoding} is not within this caller's ceiling; "
+        "the operator can permit it under [ceiling]"
         if error.is_token
         else f"{token!r} is not a special token of {error.encoding}"
     )
@@ -263,21 +269,24 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
     FingerprintMismatch: _row(
         Code.FAILED_PRECONDITION,
         "FINGERPRINT_MISMATCH",
-        "{encoding} has fingerprint {actual}, not {expected!r}",
+        "{encoding} has fingerprint {actual}, not {expected!r}: the server has another vocabulary "
+        "than expected; agree on one",
         *("encoding", "expected", "actual"),
         field="expected_fingerprint",
     ),
     FormatMismatch: _row(
         Code.FAILED_PRECONDITION,
         "FINGERPRINT_MISMATCH",
-        "the chat format {format} has fingerprint {actual}, not {expected!r}",
+        "the chat format {format} has fingerprint {actual}, not {expected!r}: the server has "
+        "another definition than expected; agree on one",
         *("format", "expected", "actual"),
         field="expected_format_fingerprint",
     ),
     FormatNotPermitted: _row(
         Code.PERMISSION_DENIED,
         "CHAT_FORMAT_NOT_PERMITTED",
-        "the chat format {format} is not within this caller's ceiling",
+        "the chat format {format} is not within this caller's ceiling; the operator can permit it "
+        "under [ceiling]",
         "format",
         field="format",
     ),
@@ -318,8 +327,8 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
     Unauthenticated: _row(
         Code.UNAUTHENTICATED,
         "UNAUTHENTICATED",
-        "send 'authorization: Bearer <API key>' with a key that this server knows, or a client "
-        "certificate with a known name",
+        "the call has no API key that this server knows; send 'authorization: Bearer <API key>', "
+        "or a client certificate with a known name",
     ),
     Overloaded: _row(
         Code.RESOURCE_EXHAUSTED,
