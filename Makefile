@@ -364,7 +364,7 @@ $(VENV)/.engine: $(ENGINE_SOURCES) | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.runtime: $(VENV)/.engine proto/python/pyproject.toml client/pyproject.toml tools/pyproject.toml server/pyproject.toml $(SERVER_SOURCES)
-	@scripts/step "Compiling the server's transport, installing client, tools and server" \
+	@scripts/step "Compiling the server's transport, installing client and tools: one to five minutes the first time" \
 	    $(BIN)/pip install --verbose --disable-pip-version-check \
 	    --editable ./proto/python --editable ./client --editable ./tools --editable ./server
 	@touch $@
