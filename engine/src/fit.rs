@@ -26,7 +26,7 @@ use crate::split::{Ends, Splitter};
 use crate::suffixes::Suffixes;
 
 /// What a pattern may look at behind `reach`: three characters.
-const PEEK: usize = 12;
+pub const PEEK: usize = 12;
 
 /// Pre-tokens that are counted at once.
 const GROUP: usize = 64;
@@ -357,7 +357,7 @@ fn mark(
     end: usize,
     count: usize,
 ) -> Mark {
-    let settled = splitter.reach(text.as_bytes(), start).max(end) + PEEK;
+    let settled = splitter.reach(text.as_bytes(), start, end) + PEEK;
     Mark {
         place: end,
         settled: ceil(text, settled).max(last.settled),
@@ -366,7 +366,7 @@ fn mark(
 }
 
 /// The first character boundary at or after a place; the end of the text if that is beyond it.
-fn ceil(text: &str, mut place: usize) -> usize {
+pub fn ceil(text: &str, mut place: usize) -> usize {
     while place < text.len() && !text.is_char_boundary(place) {
         place += 1;
     }

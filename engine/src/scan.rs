@@ -1,15 +1,16 @@
 //! How many tokens an ordinary text has up to the end of each of its pre-tokens, read as far as
 //! needed, and where it is cut for a number of tokens.
 //!
-//! The tokens before a safe split point and behind it never change each other, so one pass over the
-//! text gives the tokens of every part that ends at one. What is between the last of them and a cut
-//! is counted by itself. Behind the first split point before which there are too many tokens,
+//! A text that is cut behind what decides where a pre-token ends has the same pre-tokens before that
+//! end, so one pass over the text gives the tokens of every part. What is between the last such end
+//! and a cut is counted by itself. Behind the first one before which there are too many tokens,
 //! nothing fits.
 
 use crate::boundaries::{self, Boundary, Unclear, floor};
 use crate::bpe::Bpe;
+use crate::fit::{PEEK, ceil};
 use crate::output::Sums;
-use crate::split::{Ends, is_split_point, next_split_point};
+use crate::split::{Ends, is_split_point};
 
 /// Bytes of text that are split into pre-tokens at once.
 const WINDOW: usize = 16 * 1024;
@@ -30,7 +31,7 @@ const NEAR: usize = 256;
 pub enum Beyond {
     /// Nowhere: the text has this number of tokens.
     AllFits(usize),
-    /// Behind the first split point before which there are, nothing fits.
+    /// Nothing that is cut here or later fits.
     Place(usize),
 }
 
@@ -144,13 +145,10 @@ impl<'a> Scan<'a> {
         let seen = &self.text[..window];
         self.core.pattern().fill(seen, at, &mut self.ends);
         let mut ends = self.ends.as_slice();
-        // What stands behind the window may change pre-tokens back to the last split point in it.
-        if let Some(&last) = ends.last()
-            && window < self.text.len()
-            && next_split_point(seen, last).is_none()
-        {
+        // What stands behind the window may change the last pre-tokens in it.
+        if window < self.text.len() {
             while let [rest @ .., last] = ends
-                && !is_split_point(seen, *last)
+                && self.settled_in(seen, rest.last().copied().unwrap_or(at), *last) > window
             {
                 ends = rest;
             }
@@ -185,30 +183,24 @@ impl<'a> Scan<'a> {
                 };
             }
         }
-        // The first split point before which there are too many.
         let sums = &self.sums.sums[self.first..];
-        let mut index = self.first + sums.partition_point(|&sum| sum <= most);
+        let index = self.first + sums.partition_point(|&sum| sum <= most);
         let fits = if index == self.first {
             self.start
         } else {
             self.places[index - 1]
         };
-        let beyond = loop {
-            while index >= self.places.len() {
-                if !self.extend()? {
-                    return Err(Unclear);
-                }
+        let mut beyond = text.len();
+        for index in index..self.places.len() {
+            if self.places[index] >= beyond {
+                break;
             }
-            let place = self.places[index];
-            if place - fits > NEAR {
-                return Err(Unclear);
-            }
-            if place < text.len() && is_split_point(text, place) {
-                break place;
-            }
-            index += 1;
-        };
-        if known.is_some_and(|known| beyond > known) {
+            beyond = beyond.min(self.settled(index));
+        }
+        if beyond - fits > NEAR {
+            return Err(Unclear);
+        }
+        if known.is_some_and(|known| beyond > known || beyond == text.len()) {
             return Err(Unclear);
         }
         Ok(Beyond::Place(beyond))
@@ -279,19 +271,18 @@ impl<'a> Scan<'a> {
     /// The tokens from the start up to a cut.
     fn count_to(&self, end: usize) -> Result<usize, Unclear> {
         let places = &self.places[self.first..];
-        let mut index = places.partition_point(|&place| place <= end);
+        let mut index = self.first + places.partition_point(|&place| place <= end);
         let mut from = self.start;
         let mut count = 0;
-        while index > 0 {
+        while index > self.first {
             index -= 1;
-            let place = places[index];
+            let place = self.places[index];
             if end - place > NEAR {
                 return Err(Unclear);
             }
-            // At the end itself a cut changes nothing either.
-            if place < self.text.len() && is_split_point(self.text, place) {
+            if self.settled(index) <= end {
                 from = place;
-                count = self.sums.sums[self.first + index] - self.before;
+                count = self.sums.sums[index] - self.before;
                 break;
             }
         }
@@ -299,5 +290,23 @@ impl<'a> Scan<'a> {
             return Err(Unclear);
         }
         Ok(count + self.core.count_split(&self.text[from..end]))
+    }
+
+    /// A text that is cut here or later has the same pre-tokens up to the one of an index.
+    fn settled(&self, index: usize) -> usize {
+        let start = if index > self.first {
+            self.places[index - 1]
+        } else {
+            self.start
+        };
+        self.settled_in(self.text, start, self.places[index])
+    }
+
+    fn settled_in(&self, text: &str, start: usize, end: usize) -> usize {
+        if end < text.len() && is_split_point(text, end) {
+            return end;
+        }
+        let reach = self.core.pattern().reach(text.as_bytes(), start, end);
+        ceil(self.text, reach + PEEK)
     }
 }

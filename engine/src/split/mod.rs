@@ -140,10 +140,12 @@ impl Splitter {
         !matches!(self, Splitter::Regex(_))
     }
 
-    /// Returns an upper bound of the end of the text examined to find the end of the pre-token at
-    /// `start`, except for up to three characters beyond. Valid only if `has_split_points`.
-    pub fn reach(&self, text: &[u8], start: usize) -> usize {
-        reach::reach(text, start, matches!(self, Splitter::Gpt2))
+    /// Returns the end of the text examined to find that a pre-token goes from `start` to `end`,
+    /// except for up to three characters beyond. At most that of the next pre-token. Valid only if
+    /// `has_split_points`.
+    pub fn reach(&self, text: &[u8], start: usize, end: usize) -> usize {
+        let cased_words = matches!(self, Splitter::O200k | Splitter::Tekken);
+        reach::reach(text, start, end, cased_words)
     }
 
     /// Returns the pre-tokens of `text`.

@@ -6,10 +6,10 @@
 use super::class::*;
 use super::rules::*;
 
-const UPPERISH: ClassSet = ClassSet::of(&[UPPER, CASELESS, MARK]);
+pub const UPPERISH: ClassSet = ClassSet::of(&[UPPER, CASELESS, MARK]);
 /// The classes that both halves of a word may contain.
 const SHARED: ClassSet = ClassSet::of(&[CASELESS, MARK]);
-const LOWERISH: ClassSet = ClassSet::of(&[LOWER, CASELESS, MARK]);
+pub const LOWERISH: ClassSet = ClassSet::of(&[LOWER, CASELESS, MARK]);
 const NEVER_PREFIX: ClassSet = ClassSet::of(&[NEWLINE, UPPER, LOWER, CASELESS, NUMBER]);
 const NUMBERS: ClassSet = ClassSet::of(&[NUMBER]);
 

@@ -1,38 +1,28 @@
 //! The part of a text that the published patterns examine to find the end of a pre-token.
 
 use super::class::*;
+use super::piece::{LOWERISH, UPPERISH};
 
-const LETTERS_AND_MARKS: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS, MARK]);
-
-/// Returns an upper bound of the end of the text that any alternative examines from `start`, except
+/// Returns the end of the text examined to find that a pre-token goes from `start` to `end`, except
 /// for up to three characters beyond.
 ///
-/// The alternatives are those of `docs/patterns.md`: a word with an optional character before it; a
-/// number, of at most three digits unless `long_numbers`; a run of other characters with an
-/// optional space before it and line ends and slashes after it; white space.
-pub fn reach(text: &[u8], start: usize, long_numbers: bool) -> usize {
+/// An alternative that takes all it can examines one character more. Only two give back some of
+/// what they took: white space, and words whose case decides where they end (`cased_words`).
+///
+/// The reach of a pre-token is at most that of the next one.
+pub fn reach(text: &[u8], start: usize, end: usize, cased_words: bool) -> usize {
     let Some(first) = char_at(text, start) else {
-        return start;
+        return end;
     };
-    let after = start + first.len;
-    let word = run_end(text, after, LETTERS_AND_MARKS);
-    let number = |from| {
-        if long_numbers {
-            run_end(text, from, ClassSet::of(&[NUMBER]))
-        } else {
-            from
-        }
-    };
-    let others = |from| run_end(text, run_end(text, from, NEITHER), ClassSet::of(&[NEWLINE]));
-    match first.class {
-        SPACE | NEWLINE => run_end(text, after, WHITESPACE)
-            .max(word)
-            .max(number(after))
-            .max(others(after)),
-        NUMBER => number(after),
-        UPPER | LOWER | CASELESS => word,
-        _ => word.max(others(after)),
+    if WHITESPACE.has(first.class) && run_end(text, start, WHITESPACE) > end {
+        return run_end(text, start, WHITESPACE);
     }
+    if !cased_words {
+        return end;
+    }
+    let has_prefix = !UPPERISH.has(first.class) && !LOWERISH.has(first.class);
+    let word = start + if has_prefix { first.len } else { 0 };
+    run_end(text, run_end(text, word, UPPERISH), LOWERISH).max(end)
 }
 
 #[cfg(test)]
@@ -59,11 +49,16 @@ mod tests {
             let parts = random.below(12);
             let text: String = (0..parts).map(|_| from[random.below(from.len())]).collect();
             for splitter in &splitters {
-                let Some(first) = splitter.pieces(&text).first().map(|piece| piece.len()) else {
+                let pieces = splitter.pieces(&text);
+                let Some(first) = pieces.first().map(|piece| piece.len()) else {
                     continue;
                 };
+                let mut seen = splitter.reach(text.as_bytes(), 0, first);
+                if let Some(second) = pieces.get(1).map(|piece| first + piece.len()) {
+                    let next = splitter.reach(text.as_bytes(), first, second);
+                    assert!(seen <= next, "{} {text:?}", splitter.name());
+                }
                 // Three more characters, followed by arbitrary text.
-                let mut seen = splitter.reach(text.as_bytes(), 0).max(first);
                 for _ in 0..3 {
                     seen += char_at(text.as_bytes(), seen).map_or(0, |seen| seen.len);
                 }
