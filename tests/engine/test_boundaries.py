@@ -6,7 +6,57 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
-from bytepair_engine.context.boundaries import UNICODE_VERSION, Boundaries, Level
+from bytepair_engine.context.boundaries import UNICODE_VERSION, Boundaries, Level, decided
+from hypothesis import given
+from hypothesis import strategies as st
+
+#: One or more for each property that a rule names, and letters that are pictographs.
+HARD = [
+    *(
+        "a",
+        "B",
+        "ǅ",
+        "ʰ",
+        "1",
+        "٣",
+        " ",
+        "\u3000",
+        "\t",
+        "\r",
+        "\n",
+        "\x85",
+        "\u2028",
+        "\u200b",
+        "-",
+        "$",
+    ),
+    *(
+        ".",
+        "\u2024",
+        "!",
+        "。",
+        ",",
+        ":",
+        "·",
+        "'",
+        '"',
+        ")",
+        "»",
+        "_",
+        "ア",
+        "ﾞ",
+        "각",
+        "\u1100",
+        "\u1161",
+    ),
+    *("\u0301", "\u200d", "\u200c", "\xad", "\u0600", "\u0903", "क", "\u094d", "ष", "ำ", "א", "״"),
+    *("👩", "🏽", "🇩", "\ufe0f", "\U000e0061", "ℹ", "Ⓜ", "©", "\u0378"),
+]
+hard = (
+    st.lists(st.sampled_from(HARD), min_size=1, max_size=4)
+    .flatmap(lambda few: st.lists(st.sampled_from(few) | st.sampled_from(HARD)))
+    .map("".join)
+)
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "breaks.tsv"
 
@@ -36,3 +86,20 @@ def test_boundaries_are_those_of_unicode(level: Level, least: int) -> None:
         for place in range(start, start + len(text) + 1):
             later = list(Boundaries(around).between(level, place, len(around)))
             assert later == [end for end in whole if end > place], text
+
+
+@given(hard, hard, st.sampled_from(["grapheme", "word", "sentence"]))
+def test_no_text_changes_what_is_decided(text: str, more: str, level: Level) -> None:
+    known = decided(text)
+    found = Boundaries(text).between(level, 0, known)
+    assert found == Boundaries(text + more).between(level, 0, known)
+
+
+@given(hard, st.sampled_from(["grapheme", "word", "sentence"]))
+def test_no_text_changes_what_comes_after_a_restart(text: str, level: Level) -> None:
+    whole = Boundaries(text)
+    for place in range(len(text)):
+        start = whole.restart(level, place)
+        assert start <= place
+        rest = [start + end for end in Boundaries(text[start:]).between(level, 0, len(text))]
+        assert rest == [end for end in whole.between(level, 0, len(text)) if end > start]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bytepair_engine import get_encoding
+from bytepair_engine import get_encoding, list_encodings
 from bytepair_engine.context import stream
 from bytepair_engine.context.boundaries import LEVELS, Level
 from bytepair_engine.context.measure import Measure
@@ -123,15 +123,47 @@ def test_a_fault_in_a_stream_comes_after_the_chunks_before_it() -> None:
         done.feed("a")
 
 
-@pytest.mark.parametrize("sentence", ["日本語の文章です。次の文。", "中文的句子。下一句。"])
-def test_a_stream_without_spaces_and_line_ends_holds_little(sentence: str) -> None:
-    """No level finds a place nearby from which boundaries are known without the text before it."""
-    chunker, text, most = StreamChunker(get_encoding("cl100k_base"), SplitOptions(512)), "", 0
-    for _ in range(100):
-        text += sentence * 50
-        chunker.feed(sentence * 50)
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "日本語の文章です。次の文。",
+        "हिन्दी में ",
+        "แม่น้ำ",
+        "👨‍👩‍👧",
+        "🇩🇪",
+        "e\u0301",
+        "각",
+        "1",
+        "a",
+        "!",
+        "\r\n",
+    ],
+)
+def test_a_stream_of_any_script_holds_little(name: str, unit: str) -> None:
+    """Whether there are words, sentences and lines, and places from which they are known."""
+    text = unit * (100_000 // len(unit.encode()))
+    chunker, most = StreamChunker(get_encoding(name), SplitOptions(256)), 0
+    chunks: list[Chunk] = []
+    for start in range(0, len(text), 500):
+        chunks += chunker.feed(text[start : start + 500])
         most = max(most, chunker.pending_bytes)
-    assert most < 16 * 1024 < len(text.encode())
+    assert most < 16 * 1024
+    chunks += chunker.finish()
+    assert chunks == get_encoding(name).split(text, 256)
+
+
+@pytest.mark.parametrize("name", list_encodings())
+@pytest.mark.parametrize("unit", ["e\u0301", "แม่", "aAb", "a.\u0301", "क्ष", "١ا", "漢a"])
+def test_the_text_that_may_fit_is_short(name: str, unit: str) -> None:
+    """All of it is tried, so a text takes linear time only if this does not grow with it."""
+    fits = get_encoding(name).fits
+    assert fits is not None
+    found = fits.fit_start(unit * 300, 40, True, Measure.near)
+    assert found is not None
+    _, beyond, _ = found
+    assert beyond is not None
+    assert beyond < 120 * len(unit)
 
 
 def test_bad_arguments_are_refused() -> None:

@@ -38,12 +38,34 @@ _BLANK: Final = " \t" + _LINE_ENDS
 _NO_LINE_ENDS: Final = ("\x1c", "\x1d", "\x1e")
 
 
+#: Characters at which each rule of word boundaries knows all that matters. Not those that may be
+#: within a word, which depend on the next character, and those that belong to the one before them;
+#: a letter that is a pictograph may be one of these. Characters that this version of Unicode does
+#: not assign are left out, here and below: the core's tables may be newer.
+_WORD: Final = (
+    r"(?V1)[^\p{Cn}[\p{ExtPict}&&\p{WB=ALetter}]\p{WB=MidLetter}\p{WB=MidNum}\p{WB=MidNumLet}\p{WB=Single_Quote}\p{WB=Double_Quote}"
+    r"\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}\p{WB=Regional_Indicator}]"
+)
+
+#: Characters after which it does not matter whether a sentence ended before them; or else two, the
+#: second of which is a full stop.
+_SENTENCE: Final = (
+    r"[^\p{Cn}\p{SB=Extend}\p{SB=Format}\p{SB=Sp}\p{SB=Close}\p{SB=ATerm}]"
+    r"|[^\p{Cn}\p{SB=Extend}\p{SB=Format}](?=\p{SB=ATerm})"
+)
+
+#: A character that decides whether a sentence ends after the full stop before it.
+_AFTER_STOP: Final = (
+    r"[\p{SB=OLetter}\p{SB=Upper}\p{SB=Lower}\p{SB=Sep}\p{SB=CR}\p{SB=LF}\p{SB=STerm}\p{SB=ATerm}]"
+)
+
+
 @dataclass(frozen=True)
 class _Rule:
     """The context that the rules of a level need.
 
     Attributes:
-        restart: Finds, backwards, a boundary that does not depend on further context.
+        restart: Finds, backwards, where no later boundary depends on the text before.
         ahead: Finds a character beyond which no earlier boundary depends on the text.
     """
 
@@ -55,15 +77,15 @@ _RULES: Final[dict[Level, _Rule]] = {
     "grapheme": _Rule(
         regex.compile(r"(?r)(?<=[\x20-\x7e])(?=[\x20-\x7e])"), regex.compile(r"(?s).")
     ),
-    "word": _Rule(
-        regex.compile(r"(?r)(?<=[A-Za-z0-9])(?= )|(?<= )(?=[A-Za-z0-9])|(?<=\n)"),
-        regex.compile(r"[\p{Lu}\p{Ll}\p{Lo}\p{N}\s!?()\[\]{}<>/\\|@#$%^&*+=~-]"),
-    ),
-    "sentence": _Rule(regex.compile(r"(?r)(?<=\n)"), regex.compile(r"[\p{Lu}\p{Ll}\p{Lo}\n!?.]")),
+    "word": _Rule(regex.compile(rf"(?r){_WORD}"), regex.compile(_WORD)),
+    "sentence": _Rule(regex.compile(rf"(?r){_SENTENCE}"), regex.compile(_AFTER_STOP)),
 }
 
-#: A character beyond which no rule of any level looks.
-_DECIDES: Final = regex.compile(r"(?r)[\p{Lu}\p{Ll}\p{Lo}\n]")
+_LAST_OF_WORD: Final = regex.compile(rf"(?r){_WORD}|\p{{WB=Regional_Indicator}}")
+_LAST_AFTER_STOP: Final = regex.compile(rf"(?r){_AFTER_STOP}")
+
+#: A full stop after which a sentence may end.
+_STOP: Final = regex.compile(r"\p{SB=ATerm}(?!\p{SB=Numeric})")
 
 #: Characters before a position that are searched for a restart.
 _BACK: Final = 512
@@ -86,9 +108,14 @@ def checked_level(level: str) -> Level:
 
 
 def decided(text: str) -> int:
-    """Return the last position up to which no following text changes a boundary; 0 for none."""
-    found = _DECIDES.search(text)
-    return found.start() if found else 0
+    """Return the last position known up to which no following text changes a boundary; 0 for none.
+
+    Whether a sentence ends after a full stop depends on the next letter, however far that is. All
+    other rules need the next character that does not belong to the one before it.
+    """
+    word, stop = _LAST_OF_WORD.search(text), _LAST_AFTER_STOP.search(text)
+    place = word.start() if word else 0
+    return min(place, stop.start()) if stop and _STOP.match(text, stop.start()) else place
 
 
 class Boundaries:
@@ -150,8 +177,8 @@ class Boundaries:
         return at_least
 
     def restart(self, level: Level, place: int) -> int:
-        """Return a boundary at or before `place` from which later ones can be found without the
-        text before it."""
+        """Return a position at or before `place` from which later boundaries can be found without
+        the text before it."""
         rule = _RULES[level]
         match = rule.restart.search(self._text, max(0, place - _BACK), place + 1)
         first, _, ends = self._found.get(level, (0, 0, []))
