@@ -82,6 +82,8 @@ _RULES: Final[dict[Level, _Rule]] = {
 }
 
 _LAST_OF_WORD: Final = regex.compile(rf"(?r){_WORD}|\p{{WB=Regional_Indicator}}")
+#: What belongs to the character before it.
+_BELONGS: Final = regex.compile(r"[\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*+")
 _LAST_AFTER_STOP: Final = regex.compile(rf"(?r){_AFTER_STOP}")
 
 #: A full stop after which a sentence may end.
@@ -115,6 +117,8 @@ def decided(text: str) -> int:
     """
     word, stop = _LAST_OF_WORD.search(text), _LAST_AFTER_STOP.search(text)
     place = word.start() if word else 0
+    if _BELONGS.fullmatch(text, word.end() if word else 0):
+        place = max(place, len(text) - 1)
     return min(place, stop.start()) if stop and _STOP.match(text, stop.start()) else place
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from threading import Lock
 from typing import Final
 
@@ -210,20 +211,37 @@ class StreamChunker:
 
     def _let_go(self, text: str, boundaries: Boundaries) -> None:
         """Keep what the boundaries after the next chunk's start depend on."""
-        self._restarts = {level: boundaries.restart(level, self._start) for level in _RESTARTED}
+        restarts = {level: boundaries.restart(level, self._start) for level in _RESTARTED}
         line_end = _LINE_END_BEFORE.match(text, 0, self._start)
-        first = min(self._start, *self._restarts.values())
+        first = min(self._start, *restarts.values())
         if line_end is not None:
             first = min(first, line_end.start())
-        self._parts = [text[first:]]
-        self._length = len(text) - first
+        low, high = self._repeated(text, first, restarts.values())
+        self._parts = [text[first:low], text[high:]]
+        dropped = first + high - low
+        self._length = len(text) - dropped
         self._look_at = self._length + max(_MORE, self._length // 4)
-        self._before += first
-        self._bytes_before += len(text[:first].encode())
-        self._start -= first
-        self._covered -= first
-        self._searched = max(0, self._searched - first)
-        self._restarts = {level: place - first for level, place in self._restarts.items()}
+        self._before += dropped
+        self._bytes_before += len(text[:first].encode()) + len(text[low:high].encode())
+        self._start -= dropped
+        self._covered -= dropped
+        self._searched = max(0, self._searched - dropped)
+        self._restarts = {
+            level: place - (dropped if place >= high else first)
+            for level, place in restarts.items()
+        }
+
+    def _repeated(self, text: str, first: int, places: Iterable[int]) -> tuple[int, int]:
+        """The part of the text between `first` and the next chunk that can be left out: an even
+        number of one character that is repeated on both sides, and none of `places` inside. No
+        rule counts further than to two."""
+        start, beside = self._start, self._names.longest + 2
+        kept = text[first:start]
+        run = len(kept) - len(kept.rstrip(kept[-1:]))
+        low, high = start - run + beside, start - beside
+        if high - low < _MORE or any(low < place < high for place in places):
+            return start, start
+        return low, high - (high - low) % 2
 
     def _moved(self, chunk: Chunk) -> Chunk:
         start, end = self._before + chunk.start, self._before + chunk.end
