@@ -35,15 +35,24 @@ pub const BOUNDARIES: [Boundary; 6] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unclear;
 
+/// A text in which boundaries are looked for.
+#[derive(Clone, Copy)]
+pub struct Part<'a> {
+    pub text: &'a str,
+    /// Whether nothing stands before it.
+    pub is_start: bool,
+}
+
 /// The last boundary of a kind behind `start` and at or before `place` that `is_wanted`; `place` is a
 /// character boundary inside the text.
 pub fn last(
     boundary: Boundary,
-    text: &str,
+    part: Part<'_>,
     start: usize,
     place: usize,
     mut is_wanted: impl FnMut(usize) -> Result<bool, Unclear>,
 ) -> Result<Option<usize>, Unclear> {
+    let text = part.text;
     if matches!(boundary, Boundary::Line | Boundary::Paragraph) {
         let mut place = place;
         while let Some(end) = last_line_end(text, start, place) {
@@ -57,7 +66,7 @@ pub fn last(
     let mut high = place;
     while high > start {
         let low = floor(text, high.saturating_sub(BLOCK).max(start));
-        for end in between(boundary, text, low, high)?.into_iter().rev() {
+        for end in between(boundary, part, low, high)?.into_iter().rev() {
             if is_wanted(end)? {
                 return Ok(Some(end));
             }
@@ -68,29 +77,29 @@ pub fn last(
 }
 
 /// Whether a place inside the text is a boundary of a kind.
-pub fn is_at(boundary: Boundary, text: &str, place: usize) -> Result<bool, Unclear> {
-    let before = floor(text, place - 1);
-    Ok(last(boundary, text, before, place, |_| Ok(true))?.is_some())
+pub fn is_at(boundary: Boundary, part: Part<'_>, place: usize) -> Result<bool, Unclear> {
+    let before = floor(part.text, place - 1);
+    Ok(last(boundary, part, before, place, |_| Ok(true))?.is_some())
 }
 
 /// The boundaries of a kind behind `low` and up to `high`; where that is the end of the text, the text
 /// is complete.
 pub fn between(
     boundary: Boundary,
-    text: &str,
+    part: Part<'_>,
     low: usize,
     high: usize,
 ) -> Result<Vec<usize>, Unclear> {
     match boundary {
         Boundary::CodePoint => Ok((low + 1..=high)
-            .filter(|&place| text.is_char_boundary(place))
+            .filter(|&place| part.text.is_char_boundary(place))
             .collect()),
-        Boundary::Grapheme => parts_between(Level::Grapheme, text, low, high),
-        Boundary::Word => parts_between(Level::Word, text, low, high),
-        Boundary::Sentence => parts_between(Level::Sentence, text, low, high),
+        Boundary::Grapheme => parts_between(Level::Grapheme, part, low, high),
+        Boundary::Word => parts_between(Level::Word, part, low, high),
+        Boundary::Sentence => parts_between(Level::Sentence, part, low, high),
         Boundary::Line | Boundary::Paragraph => {
             let mut ends = Vec::new();
-            last(boundary, text, low, high, |end| {
+            last(boundary, part, low, high, |end| {
                 ends.push(end);
                 Ok(false)
             })?;
@@ -104,11 +113,20 @@ pub fn between(
 ///
 /// What stands before a letter changes no boundary behind it, and what stands behind a letter changes
 /// none before it: no rule of Unicode Standard Annex 29 looks beyond one.
-fn parts_between(level: Level, text: &str, low: usize, high: usize) -> Result<Vec<usize>, Unclear> {
+fn parts_between(
+    level: Level,
+    part: Part<'_>,
+    low: usize,
+    high: usize,
+) -> Result<Vec<usize>, Unclear> {
+    let text = part.text;
     let mut first = low;
-    loop {
-        if first == 0 || next_char(text, first).is_some_and(resets) {
-            break;
+    while !next_char(text, first).is_some_and(resets) {
+        if first == 0 {
+            if part.is_start {
+                break;
+            }
+            return Err(Unclear);
         }
         first = floor(text, first - 1);
         if low - first > FAR {
@@ -229,6 +247,13 @@ mod tests {
     use crate::random::Random;
     use crate::split::tests::HARD;
 
+    fn whole(text: &str) -> Part<'_> {
+        Part {
+            text,
+            is_start: true,
+        }
+    }
+
     #[test]
     fn boundaries_near_a_place_are_those_of_the_whole_text() {
         let mut random = Random::new(20_261_123);
@@ -260,7 +285,7 @@ mod tests {
                 let places = places.chain([text.len()]);
                 for place in places.filter(|&place| place > 0) {
                     let low = floor(&text, place.saturating_sub(4));
-                    let Ok(found) = parts_between(level, &text, low, place) else {
+                    let Ok(found) = parts_between(level, whole(&text), low, place) else {
                         continue;
                     };
                     let expected: Vec<usize> = all
@@ -319,7 +344,7 @@ mod tests {
         let all = |boundary| {
             let mut found = Vec::new();
             let end = floor(text, text.len() - 1);
-            let none = last(boundary, text, 0, end, |place| {
+            let none = last(boundary, whole(text), 0, end, |place| {
                 found.push(place);
                 Ok(false)
             });

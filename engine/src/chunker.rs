@@ -1,7 +1,7 @@
 //! Ordinary text as chunks of a limited number of tokens each: what `context/splitting.py` finds, for
 //! texts in which split points are near.
 
-use crate::boundaries::{self, BOUNDARIES, Boundary, Unclear, floor};
+use crate::boundaries::{self, BOUNDARIES, Boundary, Part, Unclear, floor};
 use crate::bpe::Bpe;
 use crate::cancel;
 use crate::scan::{Beyond, Scan};
@@ -44,18 +44,18 @@ impl Bpe {
     /// The next chunks, at most `most`; fewer where the text ends, and before one that needs more
     /// than the text near it. Only for a pattern that `has_split_points`.
     ///
-    /// `known` is None for a complete text; otherwise only what stands before it decides.
+    /// `known` is None where the text is complete; otherwise only what stands before it decides.
     pub fn chunks(
         &self,
-        text: &str,
+        part: Part<'_>,
         mut next: Next,
         rule: Rule,
         known: Option<usize>,
         most: usize,
     ) -> (Vec<Chunk>, Next) {
-        let mut scan = Scan::new(self, text, next.start);
+        let mut scan = Scan::new(self, part, next.start);
         let mut chunks = Vec::new();
-        while chunks.len() < most && next.covered < text.len() && !cancel::is_set() {
+        while chunks.len() < most && next.covered < part.text.len() && !cancel::is_set() {
             scan.go_to(next.start);
             let Ok(chunk) = scan.chunk(next, rule, known) else {
                 break;
@@ -81,7 +81,11 @@ impl Bpe {
         boundary: Boundary,
         is_complete: bool,
     ) -> Option<(usize, usize)> {
-        let mut scan = Scan::new(self, text, 0);
+        let part = Part {
+            text,
+            is_start: true,
+        };
+        let mut scan = Scan::new(self, part, 0);
         let known = (!is_complete).then_some(text.len());
         match scan.beyond(budget, known).ok()? {
             Beyond::AllFits(count) => Some((text.len(), count)),
@@ -103,7 +107,11 @@ impl Bpe {
         } else {
             next_split_point(text, 1)?
         };
-        let mut scan = Scan::new(self, text, start);
+        let part = Part {
+            text,
+            is_start: is_complete,
+        };
+        let mut scan = Scan::new(self, part, start);
         while scan.extend().ok()? {}
         let count = scan.sums.count;
         if count <= budget {
@@ -136,7 +144,7 @@ impl Scan<'_> {
         };
         let place = floor(text, beyond - 1);
         let has_line =
-            boundaries::last(Boundary::Line, text, start, place, |_| Ok(true))?.is_some();
+            boundaries::last(Boundary::Line, self.part, start, place, |_| Ok(true))?.is_some();
         let coarsest_here = if has_line {
             rule.boundary
         } else {
@@ -149,7 +157,7 @@ impl Scan<'_> {
                 && end > covered
                 && (is_fine || count >= rule.least)
             {
-                return Ok(made(end, count, coarsest(text, end, boundary)?));
+                return Ok(made(end, count, coarsest(self.part, end, boundary)?));
             }
         }
         Err(Unclear)
@@ -176,9 +184,9 @@ impl Scan<'_> {
 }
 
 /// The coarsest boundary at `end`, which is one of `at_least`.
-fn coarsest(text: &str, end: usize, at_least: Boundary) -> Result<Boundary, Unclear> {
+fn coarsest(part: Part<'_>, end: usize, at_least: Boundary) -> Result<Boundary, Unclear> {
     for boundary in BOUNDARIES.into_iter().rev() {
-        if boundary == at_least || boundaries::is_at(boundary, text, end)? {
+        if boundary == at_least || boundaries::is_at(boundary, part, end)? {
             return Ok(boundary);
         }
     }

@@ -6,7 +6,7 @@
 //! and a cut is counted by itself. Behind the first one before which there are too many tokens,
 //! nothing fits.
 
-use crate::boundaries::{self, Boundary, Unclear, floor};
+use crate::boundaries::{self, Boundary, Part, Unclear, floor};
 use crate::bpe::Bpe;
 use crate::fit::{PEEK, ceil};
 use crate::output::Sums;
@@ -38,6 +38,7 @@ pub enum Beyond {
 /// The pre-tokens from a place on, and how many tokens there are before the end of each.
 pub struct Scan<'a> {
     core: &'a Bpe,
+    pub part: Part<'a>,
     pub text: &'a str,
     pub start: usize,
     /// The tokens before `start`, of those in `sums`.
@@ -52,10 +53,11 @@ pub struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    pub fn new(core: &'a Bpe, text: &'a str, start: usize) -> Self {
+    pub fn new(core: &'a Bpe, part: Part<'a>, start: usize) -> Self {
         Scan {
             core,
-            text,
+            part,
+            text: part.text,
             start,
             before: 0,
             places: Vec::new(),
@@ -216,7 +218,7 @@ impl<'a> Scan<'a> {
     ) -> Result<Option<(usize, usize)>, Unclear> {
         let place = floor(self.text, beyond - 1);
         let mut count = 0;
-        let found = boundaries::last(boundary, self.text, self.start, place, |end| {
+        let found = boundaries::last(boundary, self.part, self.start, place, |end| {
             count = self.count_to(end)?;
             Ok(count <= budget)
         })?;
@@ -257,7 +259,7 @@ impl<'a> Scan<'a> {
             if high - low > NEAR {
                 return Err(Unclear);
             }
-            for start in boundaries::between(boundary, self.text, low, high)? {
+            for start in boundaries::between(boundary, self.part, low, high)? {
                 let count = rest + self.core.count_split(&self.text[start..high]);
                 if start < end && count <= budget {
                     return Ok(Some((start, count)));

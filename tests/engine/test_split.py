@@ -24,7 +24,7 @@ from bytepair_engine.errors import (
     StreamFinished,
 )
 from bytepair_engine.toy import toy
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.context_checks import Library, check_split, outcome
 from support.context_laws import budgets, encodings, levels, repeated, texts
@@ -68,6 +68,8 @@ def check(name: str, text: str, options: SplitOptions) -> None:
     check_split(Library(encoding), text, options, count)
 
 
+# After a mark, graphemes and words pair the flags differently: the text held starts with one.
+@example("cl100k_base", "🇪\u0903" + "🇪" * 38 + "中", SplitOptions(8, 0, "code_point", 0), 1, False)
 @given(encodings, texts | repeated, options, st.integers(1, 200), st.booleans())
 def test_pieces_give_the_chunks_of_the_whole(
     name: str, text: str, options: SplitOptions, size: int, in_bytes: bool

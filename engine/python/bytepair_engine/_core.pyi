@@ -121,6 +121,7 @@ class Bpe:
         text: str,
         here: tuple[int, int, int, int],
         rule: tuple[int, int, int, int],
+        is_start: bool,
         known: int | None,
         most: int,
     ) -> tuple[list[list[int]], tuple[int, int, int, int]]: ...

@@ -6,7 +6,7 @@ use pyo3::types::PyString;
 
 use super::guard::released;
 use super::text::utf8;
-use crate::boundaries::{BOUNDARIES, Boundary};
+use crate::boundaries::{BOUNDARIES, Boundary, Part};
 use crate::bpe::Bpe;
 use crate::chunker::{self, Chunk};
 
@@ -28,6 +28,7 @@ pub(super) fn chunks(
     text: &Bound<'_, PyString>,
     next: Next,
     rule: Rule,
+    is_start: bool,
     known: Option<usize>,
     most: usize,
 ) -> PyResult<Found> {
@@ -50,8 +51,12 @@ pub(super) fn chunks(
             covered: forward(utf8, byte, covered - start),
             overlap,
         };
+        let part = Part {
+            text: utf8,
+            is_start,
+        };
         let known = known.map(|known| forward(utf8, byte, known.saturating_sub(start)));
-        let (chunks, next) = core.chunks(utf8, next, rule, known, most);
+        let (chunks, next) = core.chunks(part, next, rule, known, most);
         let mut place = (byte, start);
         let mut point = |at: usize| {
             // With an overlap the next chunk starts before the last one ends.

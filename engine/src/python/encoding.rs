@@ -204,10 +204,11 @@ impl Bpe {
         text: &Bound<'_, PyString>,
         here: chunker::Next,
         rule: chunker::Rule,
+        is_start: bool,
         known: Option<usize>,
         most: usize,
     ) -> PyResult<chunker::Found> {
-        chunker::chunks(&self.core, text, here, rule, known, most)
+        chunker::chunks(&self.core, text, here, rule, is_start, known, most)
     }
 
     /// Finds the longest start or end of ordinary text that fits, if the text near it decides.

@@ -122,6 +122,7 @@ class Fits(Protocol):
         text: str,
         here: tuple[int, int, int, int],
         rule: tuple[int, int, int, int],
+        is_start: bool,
         known: int | None,
         most: int,
         /,
@@ -131,10 +132,10 @@ class Fits(Protocol):
 
         Takes where the next chunk starts (its byte, its code point, the end of the last chunk, the
         tokens that both share); the rule (the most tokens, the least of one that ends at a boundary
-        coarser than a grapheme, the most that are shared, the index of the level); and, of a text
-        that has arrived in part, the place before which every boundary is certain. Returns lists of
-        the starts, ends, counts, shared tokens and indices of the level, and where the next one
-        starts.
+        coarser than a grapheme, the most that are shared, the index of the level); whether no
+        boundary depends on what stands before the text; and, of a text that has arrived in part,
+        the place before which every boundary is certain. Returns lists of the starts, ends, counts,
+        shared tokens and indices of the level, and where the next one starts.
         """
 
     def longest(

@@ -126,6 +126,9 @@ class Boundaries:
     """The boundaries of one text, found on request.
 
     Requests in ascending order take linear time for any text.
+
+    Attributes:
+        is_start: Whether none depends on text before this one.
     """
 
     def __init__(self, text: str, restarts: Mapping[Level, int] | None = None) -> None:
@@ -136,9 +139,11 @@ class Boundaries:
             restarts: For the rest of a text: the result of `restart` for each level.
         """
         self._text: Final = text
+        self._restarts: Final = dict(restarts or {})
+        self.is_start: Final = not any(self._restarts.values())
         # By level: the boundaries found last, which are all that are in a range.
         self._found: Final[dict[Level, tuple[int, int, list[int]]]] = {
-            level: (place, place, [place]) for level, place in (restarts or {}).items()
+            level: (place, place, [place]) for level, place in self._restarts.items()
         }
 
     def between(self, level: Level, start: int, end: int) -> Sequence[int]:
@@ -186,7 +191,7 @@ class Boundaries:
         rule = _RULES[level]
         match = rule.restart.search(self._text, max(0, place - _BACK), place + 1)
         first, _, ends = self._found.get(level, (0, 0, []))
-        known = 0
+        known = self._restarts.get(level, 0)
         if first <= place:
             before = bisect_right(ends, place)
             known = ends[before - 1] if before else first

@@ -173,11 +173,12 @@ class Chunker:
             options.overlap_tokens,
             LEVELS.index(options.level),
         )
+        is_start = self._boundaries.is_start
         found = _CHUNKS
         while found == _CHUNKS:
             shared = self._shared(self.start, self.covered)
             here = self._byte_of(self.start), self.start, self.covered, shared
-            columns, there = fits.chunks(text, here, rule, known, _CHUNKS)
+            columns, there = fits.chunks(text, here, rule, is_start, known, _CHUNKS)
             cancel.check()
             byte, self.start, self.covered, _ = there
             self._byte = self.start, byte
