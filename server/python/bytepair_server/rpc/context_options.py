@@ -15,7 +15,7 @@ from bytepair_server.catalog import Entry
 from bytepair_server.errors import InvalidField
 from bytepair_server.rpc.segments import Unit
 
-#: More than any text has; the engine counts in machine words.
+#: Larger values mean the same: no text has as many tokens, and the engine counts in machine words.
 _MAX_TOKENS: Final = 1 << 40
 
 _KEEPS: Final[dict[int, Keep]] = {
@@ -47,14 +47,14 @@ class HasSplit(Protocol):
 
 
 def keep_of(value: int) -> Keep:
-    """Raises InvalidField for a value that this server does not know, as all here."""
+    """Return the side to keep. Raises InvalidField for an unknown value, as all here."""
     if value not in _KEEPS:
         raise InvalidField("keep", f"unknown value {value}")
     return _KEEPS[value]
 
 
 def level_of(value: int, default: Level) -> Level:
-    """The level; `default` where it is unspecified."""
+    """Return the level; `default` if unspecified."""
     if value == context_pb2.CUT_LEVEL_UNSPECIFIED:
         return default
     if value not in _LEVELS:
@@ -63,19 +63,19 @@ def level_of(value: int, default: Level) -> Level:
 
 
 def unit_of(value: int) -> Unit:
-    """The unit of places; bytes where it is unspecified."""
+    """Return the unit of offsets; bytes if unspecified."""
     if value not in _UNITS:
         raise InvalidField("unit", f"must be a unit of offsets, not {value}")
     return _UNITS[value]
 
 
 def tokens_of(value: int) -> int:
-    """A number of tokens that fits a machine word."""
+    """Return a number of tokens that fits in a machine word."""
     return min(value, _MAX_TOKENS)
 
 
 def split_options(request: HasSplit, rule: SpecialRule) -> SplitOptions:
-    """How to split. Raises InvalidOption for what the engine refuses."""
+    """Return the options of a split. Raises InvalidOption if the engine rejects them."""
     has_fill = request.HasField("min_fill_percent")
     return SplitOptions(
         tokens_of(request.max_tokens),
@@ -88,14 +88,14 @@ def split_options(request: HasSplit, rule: SpecialRule) -> SplitOptions:
 
 
 class Places:
-    """Code points of a text in another unit."""
+    """Converts positions in code points to the requested unit."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit: Final = unit
         self.are_bytes: Final = unit == "byte"
 
     def of(self, text: str, places: Iterable[int]) -> dict[int, int]:
-        """Each place in the unit; one pass over the text."""
+        """Convert positions of a text, in one pass over it."""
         ordered = sorted(set(places))
         if self._unit == "code_point" or text.isascii():
             return dict(zip(ordered, ordered, strict=True))
@@ -107,7 +107,7 @@ class Places:
         return found
 
     def ranges(self, text: str, kept: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Each range of a text in the unit; they ascend."""
+        """Convert ranges of a text, in ascending order."""
         found, last, place = [], 0, 0
         for start, end in kept:
             begin = place + self.length(text[last:start])
@@ -116,14 +116,14 @@ class Places:
         return found
 
     def length(self, text: str) -> int:
-        """The length of a text in the unit."""
+        """Return the length of a text."""
         if self._unit == "code_point" or text.isascii():
             return len(text)
         return len(text.encode()) if self._unit == "byte" else len(text.encode("utf-16-le")) // 2
 
 
 class ChunkWriter:
-    """Chunks as messages, in order, with their places in the requested unit."""
+    """Writes chunks as messages, in order, with offsets in the requested unit."""
 
     def __init__(
         self, entry: Entry, rule: SpecialRule, unit: Unit, *, with_text: bool, with_ids: bool
@@ -133,11 +133,11 @@ class ChunkWriter:
         self._places: Final = Places(unit)
         self._with_text: Final = with_text
         self._with_ids: Final = with_ids
-        # Of the chunk before: where it starts, in code points and in the unit, and its text.
+        # The last chunk: its start in code points and in the unit, and its text.
         self._before = 0, 0, ""
 
     def write(self, chunk: Chunk) -> context_pb2.Chunk:
-        """The message of the next chunk."""
+        """Return the message of the next chunk."""
         start, place, text = self._before
         begin = place + self._places.length(text[: chunk.start - start])
         self._before = chunk.start, begin, chunk.text

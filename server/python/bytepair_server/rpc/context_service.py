@@ -31,7 +31,7 @@ from bytepair_server.rpc.options import Options
 from bytepair_server.rpc.status import failure_of
 from bytepair_server.rpc.wire_fields import element, varint
 
-#: The most findings of one answer.
+#: Maximum findings in one answer.
 MAX_FINDINGS: Final = 1000
 
 _RESULTS: Final = context_pb2.BatchTruncateResponse.RESULTS_FIELD_NUMBER
@@ -66,7 +66,7 @@ class ContextService:
         self._settings: Final = settings
         self._options: Final = options
         self._flagged: Final = flagged_tokens(settings, catalog)
-        # How answers end, which is the same for all of an encoding.
+        # The last fields of an answer are the same for each encoding.
         self._names: Final = {
             entry.name: context_pb2.TruncateResponse(
                 encoding=entry.name, fingerprint=entry.fingerprint
@@ -95,7 +95,7 @@ class ContextService:
                 fields = self._truncate(request, text, utf8, entry, rule, call)
             except Exception as error:
                 failure = failure_of(error)
-                # What is wrong with the options is wrong with the call.
+                # An invalid option fails the whole call.
                 if failure is None or (isinstance(error, InvalidField) and not item.segments):
                     raise
                 result = context_pb2.TruncateResult(error=failure.item_error())
@@ -119,7 +119,7 @@ class ContextService:
         text = request.text
         utf8 = text.encode()
         self._check_size("text", len(utf8), call)
-        self._look(entry, utf8, rule, call)
+        self._record_special(entry, utf8, rule, call)
         response = context_pb2.SplitResponse(encoding=entry.name, fingerprint=entry.fingerprint)
         most = self._settings.max_chunks
         try:
@@ -189,7 +189,7 @@ class ContextService:
             raise InvalidField("max_tokens", "must be set; 0 is allowed")
         places = Places(unit_of(request.unit))
         percent = request.start_percent if request.HasField("start_percent") else None
-        self._look(entry, utf8, rule, call)
+        self._record_special(entry, utf8, rule, call)
         try:
             found = truncating.truncated(
                 entry.encoding,
@@ -229,8 +229,8 @@ class ContextService:
         call.input_bytes = size
         limits.check(field, size, self._settings.max_input_bytes, "bytes")
 
-    def _look(self, entry: Entry, utf8: bytes, rule: SpecialRule, call: Call) -> None:
-        """Count special tokens in text that stay text."""
+    def _record_special(self, entry: Entry, utf8: bytes, rule: SpecialRule, call: Call) -> None:
+        """Record that the text contains special tokens that are encoded as text."""
         if not rule.disallowed and entry.encoding.contains_special(
             utf8, allowed_special=rule.allowed
         ):
@@ -240,13 +240,13 @@ class ContextService:
 def truncation_fields(
     text: bytes, found: Truncation, ranges: Iterable[tuple[int, int]], original: int | None
 ) -> bytes:
-    """What protobuf would write, in less of its time; a tag is the number of a field and its type.
+    """Write the fields of a TruncateResponse, faster than protobuf does.
 
     Args:
         text: The field `text`.
-        found: What was kept.
-        ranges: Its ranges in the requested unit.
-        original: The tokens of the whole text; None for a field that is not set.
+        found: The result.
+        ranges: The kept ranges, in the requested unit.
+        original: The tokens of the whole text; None leaves the field unset.
     """
     fields = b"\x0a%b%b" % (varint(len(text)), text) if text else b""
     if found.truncated:
@@ -266,7 +266,7 @@ def truncation_fields(
 
 
 def too_long(error: PieceTooLong) -> InputTooLarge:
-    """The error for text without a place to cut."""
+    """Return the error for text that has no split point within the limit."""
     return InputTooLarge("text", None, error.limit, "bytes that can only be encoded together")
 
 
