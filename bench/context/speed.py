@@ -37,6 +37,9 @@ HOSTILE = {
     "combining marks": "\u0301" * 100_000,
     "words whose case decides": "\u3042A" * 60_000,
     "line ends": "\n \n" * 60_000,
+    "letters with marks": "e\u0301" * 60_000,
+    "emoji": "\U0001f468\u200d\U0001f469" * 20_000,
+    "final consonants of Hangul": "\u11a8" * 60_000,
 }
 LAWS_TEXT = (
     "Naïve cafés 🧠 and 👨‍👩‍👧‍👦 families. Flags: 🇩🇪🇫🇷! Two  spaces, a\ttab.\r\n\r\n"
