@@ -1,7 +1,7 @@
 //! One connection: its requests, its age, and its limits against abuse.
 
 use std::convert::Infallible;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Sleep;
 
 use crate::body::Body;
 use crate::call::Event;
@@ -54,8 +55,13 @@ fn builder(settings: &Settings) -> auto::Builder<TokioExecutor> {
     builder
 }
 
-/// Serve a connection until it ends.
-pub async fn serve<I>(shared: Arc<Shared>, io: I, peer: Arc<Peer>, mut draining: Draining)
+/// Serves a connection until it ends.
+pub fn serve<I>(
+    shared: Arc<Shared>,
+    io: I,
+    peer: Arc<Peer>,
+    mut draining: Draining,
+) -> impl Future<Output = ()> + Send
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -63,36 +69,45 @@ where
         let (shared, peer) = (shared.clone(), peer.clone());
         hyper::service::service_fn(move |request| answer(&shared, &peer, request))
     };
-    // It holds its builder, and no variable a copy of it: a future keeps the room of each.
-    let mut connection = pin!(
+    // Boxed, and not within the future below: that would keep room for all that it is made of.
+    let mut connection = Box::pin(
         builder(&shared.settings)
             .serve_connection(TokioIo::new(io), service)
-            .into_owned()
+            .into_owned(),
     );
-    let age = shared.settings.max_connection_age;
-    let mut is_told = false;
-    loop {
-        let aged = async {
-            match age {
-                Some(age) if !is_told => tokio::time::sleep(age).await,
-                _ => std::future::pending().await,
+    async move {
+        let mut age = shared
+            .settings
+            .max_connection_age
+            .map(|age| Box::pin(tokio::time::sleep(age)));
+        let mut is_told = false;
+        loop {
+            tokio::select! {
+                _ = connection.as_mut() => return,
+                () = draining.begun(), if !is_told => {}
+                () = reached(&mut age) => {}
+                () = peer.evicted.notified() => {
+                    let event = Event::Evicted(peer.name.clone(), peer.fault());
+                    shared.calls.push(NO_CALL, event);
+                    connection.as_mut().graceful_shutdown();
+                    // Time to send GOAWAY. The memory of its calls is released at once.
+                    let sending = tokio::time::timeout(Duration::from_millis(100), connection);
+                    let _ = Box::pin(sending).await;
+                    return;
+                }
             }
-        };
-        tokio::select! {
-            _ = connection.as_mut() => return,
-            () = draining.begun(), if !is_told => {}
-            () = aged => {}
-            () = peer.evicted.notified() => {
-                let event = Event::Evicted(peer.name.clone(), peer.fault());
-                shared.calls.push(NO_CALL, event);
-                connection.as_mut().graceful_shutdown();
-                // Time to send GOAWAY. The memory of its calls is released at once.
-                let _ = tokio::time::timeout(Duration::from_millis(100), connection.as_mut()).await;
-                return;
-            }
+            is_told = true;
+            age = None;
+            connection.as_mut().graceful_shutdown();
         }
-        is_told = true;
-        connection.as_mut().graceful_shutdown();
+    }
+}
+
+/// Waits for a timer; for ever without one.
+async fn reached(timer: &mut Option<Pin<Box<Sleep>>>) {
+    match timer {
+        Some(timer) => timer.as_mut().await,
+        None => std::future::pending().await,
     }
 }
 

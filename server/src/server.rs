@@ -114,11 +114,8 @@ impl Server {
             let _ = socket.set_nodelay(true);
             let family = if address.is_ipv4() { "ipv4" } else { "ipv6" };
             let name = format!("{family}:{address}");
-            let server = self.clone();
-            tokio::spawn(async move {
-                server.shake_hands(socket, name, Some(address.ip())).await;
-                drop((place, held));
-            });
+            let shaking = self.clone();
+            tokio::spawn(shaking.shake_hands(socket, name, Some(address.ip()), (place, held)));
         }
     }
 
@@ -138,30 +135,32 @@ impl Server {
             let Some(held) = self.hold(None) else {
                 continue;
             };
-            let server = self.clone();
-            tokio::spawn(async move {
-                server.shake_hands(socket, "unix:".into(), None).await;
-                drop((place, held));
-            });
+            let shaking = self.clone();
+            tokio::spawn(shaking.shake_hands(socket, "unix:".into(), None, (place, held)));
         }
     }
 
-    /// Serves an accepted connection until it ends.
-    pub async fn shake_hands<S>(self: &Arc<Self>, socket: S, name: String, address: Option<IpAddr>)
-    where
+    /// Serves an accepted connection until it ends. `_held` is dropped then.
+    pub async fn shake_hands<S, H>(
+        self: Arc<Self>,
+        socket: S,
+        name: String,
+        address: Option<IpAddr>,
+        _held: H,
+    ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let most = self.shared.settings.handshake_timeout;
         let draining = Draining(self.drain.subscribe());
         let tls = self.tls.lock().clone();
-        let peers = &self.shared.peers;
         match tls {
             None => {
                 let Some(socket) = first_bytes(socket, most).await else {
                     return;
                 };
-                let peer = peers.add(name, address, None);
-                serve(self.shared.clone(), socket, peer, draining).await;
+                let shared = self.shared.clone();
+                let peer = shared.peers.add(name, address, None);
+                serve(shared, socket, peer, draining).await;
             }
             // Boxed: a TLS session would double the memory of each connection without one.
             Some(tls) => {
@@ -174,8 +173,9 @@ impl Server {
                     let Some(socket) = first_bytes(socket, most).await else {
                         return;
                     };
-                    let peer = peers.add(name, address, certificate);
-                    serve(self.shared.clone(), socket, peer, draining).await;
+                    let shared = self.shared.clone();
+                    let peer = shared.peers.add(name, address, certificate);
+                    serve(shared, socket, peer, draining).await;
                 })
                 .await
             }
