@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use http::{HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulConnection;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 
@@ -33,17 +34,21 @@ pub struct Shared {
     pub files: Files,
 }
 
-/// The HTTP configuration by the settings.
-fn builder(settings: &Settings) -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+/// HTTP/1.1 by the settings.
+fn http1(settings: &Settings) -> http1::Builder {
+    let mut builder = http1::Builder::new();
     builder
-        .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(settings.handshake_timeout.max(settings.keepalive_interval))
         .half_close(false)
         .max_buf_size((settings.max_header_bytes as usize).max(8192));
     builder
-        .http2()
+}
+
+/// HTTP/2 by the settings.
+fn http2(settings: &Settings) -> http2::Builder<TokioExecutor> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
         .timer(TokioTimer::new())
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
@@ -55,10 +60,16 @@ fn builder(settings: &Settings) -> auto::Builder<TokioExecutor> {
     builder
 }
 
+/// A connection of either version.
+type Connection = Pin<
+    Box<dyn GracefulConnection<Error = hyper::Error, Output = Result<(), hyper::Error>> + Send>,
+>;
+
 /// Serves a connection until it ends.
 pub fn serve<I>(
     shared: Arc<Shared>,
     io: I,
+    is_http2: bool,
     peer: Arc<Peer>,
     mut draining: Draining,
 ) -> impl Future<Output = ()> + Send
@@ -70,11 +81,12 @@ where
         hyper::service::service_fn(move |request| answer(&shared, &peer, request))
     };
     // Boxed, and not within the future below: that would keep room for all that it is made of.
-    let mut connection = Box::pin(
-        builder(&shared.settings)
-            .serve_connection(TokioIo::new(io), service)
-            .into_owned(),
-    );
+    let (settings, io) = (&shared.settings, TokioIo::new(io));
+    let mut connection: Connection = if is_http2 {
+        Box::pin(http2(settings).serve_connection(io, service))
+    } else {
+        Box::pin(http1(settings).serve_connection(io, service))
+    };
     async move {
         let mut age = shared
             .settings

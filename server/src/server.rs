@@ -155,12 +155,12 @@ impl Server {
         let tls = self.tls.lock().clone();
         match tls {
             None => {
-                let Some(socket) = first_bytes(socket, most).await else {
+                let Some((socket, is_http2)) = first_bytes(socket, most).await else {
                     return;
                 };
                 let shared = self.shared.clone();
                 let peer = shared.peers.add(name, address, None);
-                serve(shared, socket, peer, draining).await;
+                serve(shared, socket, is_http2, peer, draining).await;
             }
             // Boxed: a TLS session would double the memory of each connection without one.
             Some(tls) => {
@@ -170,12 +170,12 @@ impl Server {
                     };
                     let shown = socket.get_ref().1.peer_certificates();
                     let certificate = shown.and_then(|chain| Some(chain.first()?.to_vec()));
-                    let Some(socket) = first_bytes(socket, most).await else {
+                    let Some((socket, is_http2)) = first_bytes(socket, most).await else {
                         return;
                     };
                     let shared = self.shared.clone();
                     let peer = shared.peers.add(name, address, certificate);
-                    serve(shared, socket, peer, draining).await;
+                    serve(shared, socket, is_http2, peer, draining).await;
                 })
                 .await
             }
@@ -221,12 +221,12 @@ impl Drop for Held {
     }
 }
 
-/// Returns the socket once its peer has sent enough to tell HTTP/2 from HTTP/1.1, and for HTTP/2 also
-/// the head of its first frame; `None` if that takes too long.
+/// Returns the socket, and whether it has HTTP/2, once its peer has sent enough to tell that from
+/// HTTP/1.1, and for HTTP/2 also the head of its first frame; `None` if that takes too long.
 async fn first_bytes<S>(
     mut socket: S,
     most: Duration,
-) -> Option<impl AsyncRead + AsyncWrite + Unpin>
+) -> Option<(impl AsyncRead + AsyncWrite + Unpin, bool)>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -242,10 +242,9 @@ where
         Some(())
     };
     timeout(most, reading).await.ok()??;
-    Some(Rewound {
-        first: Bytes::from(buffer),
-        socket,
-    })
+    let is_http2 = buffer.starts_with(PREFACE);
+    let first = Bytes::from(buffer);
+    Some((Rewound { first, socket }, is_http2))
 }
 
 /// A socket that returns bytes again that were read before.
