@@ -33,14 +33,12 @@ def contains_special(
     encoding: Encoding, found: Sequence[Content | Exception], rule: SpecialRule
 ) -> bool:
     """Whether any text contains a special token that is not allowed in it."""
-    texts, apart = [], []
-    for content in found:
-        if type(content) is bytes:
-            texts.append(content)
-        elif type(content) is str:
-            texts.append(content.encode())
-        elif type(content) is list:
-            apart += [part.text.encode() for part in content if not part.is_special_token]
+    texts = [content for content in found if type(content) is bytes]
+    apart = []
+    if len(texts) < len(found):
+        texts += [content.encode() for content in found if type(content) is str]
+        segmented = [part for content in found if type(content) is list for part in content]
+        apart = [part.text.encode() for part in segmented if not part.is_special_token]
     return encoding.contains_special(_SEPARATOR.join(texts), allowed_special=rule.allowed) or (
         bool(apart) and encoding.contains_special(_SEPARATOR.join(apart))
     )

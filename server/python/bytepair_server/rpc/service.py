@@ -134,7 +134,10 @@ class Service:
             # No item can fail on its own.
             counts = contents.count_texts(entry.encoding, parsed.content, rule, limit)
             call.tokens = sum(counts)
-            parts = [_count_result(each, limit is not None and each > limit) for each in counts]
+            if limit is None:
+                parts = list(map(_count_result, counts))
+            else:
+                parts = [_count_result(each, each > limit) for each in counts]
         else:
             parts = []
             for index, content in enumerate(found):
@@ -275,7 +278,7 @@ def _counted(count: int, exceeded: bool) -> bytes:
 
 
 @lru_cache(1 << 12)
-def _count_result(count: int, exceeded: bool) -> bytes:
+def _count_result(count: int, exceeded: bool = False) -> bytes:
     """A serialised result of BatchCount, cached likewise."""
     result = tokenizer_pb2.CountResult(count=count, limit_exceeded=exceeded)
     return wire_fields.element(wire_fields.RESULTS, result.SerializeToString())
