@@ -1,15 +1,14 @@
-//! A field read out of a protobuf message by its number, without the message's type.
+//! Extracts a field from a protobuf message by its number, without the message's type.
 //!
 //! protobuf's Python library makes an object of each item of a batch, and a string of each text,
-//! which the engine would turn back into UTF-8. Here a field's contents stay bytes. A message that is
-//! not simple, or is malformed, is left to protobuf, which knows what it means.
+//! which the engine would turn back into UTF-8. Here the content of a field stays bytes. protobuf
+//! parses messages that are malformed or not simple.
 
 /// The wire type of strings, bytes, messages and packed numbers.
 const LENGTH_DELIMITED: u64 = 2;
 
-/// Take a length-delimited field out of a message: the message without it, and what it holds each
-/// time that it is there. `None` where the message is malformed, has groups or fixed-width numbers, or
-/// holds the field in another wire type.
+/// Extracts a length-delimited field: the message without it, and each of its values. `None` if the
+/// message is malformed, has groups or fixed-width numbers, or has the field in another wire type.
 pub fn take(message: &[u8], number: u32) -> Option<(Vec<u8>, Vec<&[u8]>)> {
     let (mut rest, mut found) = (Vec::new(), Vec::new());
     let (mut at, mut kept) = (0, 0);
@@ -37,8 +36,8 @@ pub fn take(message: &[u8], number: u32) -> Option<(Vec<u8>, Vec<&[u8]>)> {
     Some((rest, found))
 }
 
-/// What a field holds, of a message that has no other field, or none at all: then it is empty. `None`
-/// for any other message.
+/// The content of a field, of a message without other fields; empty for an empty message. `None` for
+/// any other message.
 pub fn only(message: &[u8], number: u32) -> Option<&[u8]> {
     if message.is_empty() {
         return Some(message);
@@ -49,9 +48,9 @@ pub fn only(message: &[u8], number: u32) -> Option<&[u8]> {
     (key == u64::from(number) << 3 | LENGTH_DELIMITED && at == message.len()).then_some(content)
 }
 
-/// A name, and a text if there is one, of a message that has nothing else: a string in field 1 and, if
-/// it is there, a message in field 2 that has only a string in field 1. Such are most messages of a
-/// chat. `None` for any other message.
+/// The name and the text of a message without other fields: a string in field 1, and optionally a
+/// message in field 2 that has only a string in field 1. Most messages of chats are such. `None` for any
+/// other message.
 pub fn named(message: &[u8]) -> Option<(&str, Option<&str>)> {
     let mut at = 0;
     let mut name = &[][..];
@@ -83,9 +82,9 @@ fn delimited<'a>(message: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
     Some(content)
 }
 
-/// Bytes that keys and lengths may have, as protobuf has it.
+/// Maximum bytes of keys and lengths, as in protobuf.
 const SHORT: usize = 5;
-/// Bytes that a number may have.
+/// Maximum bytes of a number.
 const LONG: usize = 10;
 
 fn varint(message: &[u8], at: &mut usize, most: usize) -> Option<u64> {

@@ -41,7 +41,7 @@ impl File {
 pub struct Files(pub HashMap<String, File>);
 
 impl Files {
-    /// The answer to a request for a file; `None` where it asks for something else.
+    /// The answer to a request for a file; `None` for any other request.
     pub fn answer<B>(&self, request: &Request<B>) -> Option<Response<Bytes>> {
         let is_head = request.method() == Method::HEAD;
         if !is_head && request.method() != Method::GET {
@@ -61,11 +61,11 @@ impl Files {
 }
 
 /// Whether the browser has the file already: RFC 9110, section 13.1.2.
-fn is_known(asked: &HeaderMap, headers: &HeaderMap) -> bool {
+fn is_known(requested: &HeaderMap, headers: &HeaderMap) -> bool {
     let Some(etag) = headers.get(header::ETAG) else {
         return false;
     };
-    let lists = asked.get_all(header::IF_NONE_MATCH).iter();
+    let lists = requested.get_all(header::IF_NONE_MATCH).iter();
     lists
         .flat_map(|list| list.as_bytes().split(|byte| *byte == b','))
         .map(|one| one.trim_ascii())

@@ -1,5 +1,5 @@
-"""The server's compiled part: the native transport, HTTP below and calls above, which only
-`transport/native.py` uses; and reading fields of messages, which only `rpc/fields.py` does."""
+"""The compiled part of the server: the native transport, for `transport/native.py`, and functions
+that extract fields of messages, for `rpc/fields.py`."""
 
 from collections.abc import Sequence
 from typing import Any, final
@@ -31,35 +31,35 @@ EVICTED: int
 def take_field(
     message: bytes, number: int, inner: int | None = None
 ) -> tuple[bytes, list[bytes]] | None:
-    """Take a length-delimited field out of a protobuf message.
+    """Extract a length-delimited field from a protobuf message.
 
     Args:
         message: The message.
-        number: The field's.
-        inner: The field holds messages: the number of the only field that each has.
+        number: The field's number.
+        inner: For a field of messages: the number of the only field that each of them has.
     Returns:
-        The message without the field, and what the field holds each time that it is there, or what
-        `inner` does. None where that is not to be had simply, as for a message that is malformed.
+        The message without the field, and each value of the field, or of `inner`. None if the
+        message is malformed or not simple: protobuf must parse it.
     """
 
 def take_named_texts(
     message: bytes, number: int
 ) -> tuple[bytes, list[tuple[str, bytes | None]]] | None:
-    """Take a field out of a protobuf message that holds messages of a name and a text: a string in
-    field 1 and, if it is there, a message in field 2 that has only a string in field 1.
+    """Extract a field of messages that each have a name and a text: a string in field 1, and
+    optionally a message in field 2 that has only a string in field 1.
 
     Args:
         message: The message.
-        number: The field's.
+        number: The field's number.
     Returns:
-        The message without the field, and the name and the UTF-8 of the text, or None where there
-        is no text, of each message in it. None where one has anything else, and for a message that
-        is malformed.
+        The message without the field; and for each message of the field, its name and the UTF-8 of
+        its text, which is None if it has none. None if one has anything else, or if the message is
+        malformed.
     """
 
 @final
 class Incoming:
-    """A call as it comes."""
+    """A call that has arrived."""
 
     @property
     def method(self) -> int: ...

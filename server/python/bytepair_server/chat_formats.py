@@ -1,4 +1,4 @@
-"""The chat formats that are served: those written by hand, and templates of the configuration."""
+"""Load the served chat formats: the built-in ones, and templates of the configuration."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def load(settings: Settings, base_dir: Path, encodings: Collection[str]) -> dict
     """The chat formats by name.
 
     Args:
-        settings: What to load.
-        base_dir: What relative file names are relative to.
-        encodings: The encodings that are configured, by their canonical names.
+        settings: The settings.
+        base_dir: The folder that relative paths start from.
+        encodings: Canonical names of the configured encodings.
     Raises:
-        ConfigurationError: A table or its file is refused, or names clash.
+        ConfigurationError: A table or its file is invalid, or names clash.
     """
     found: dict[str, ChatFormat] = {name: get_chat_format(name) for name in list_chat_formats()}
     for table in settings.chat_formats:

@@ -1,15 +1,15 @@
-//! Fields of messages as Python has them.
+//! The functions of `fields` for Python.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::fields::{named, only, take};
 
-/// The message without the field, and what the field holds.
+/// The message without the field, and the values of the field.
 type Taken<'py> = (Bound<'py, PyBytes>, Bound<'py, PyList>);
 
-/// The message without a field, and what the field holds each time that it is there. With `inner`, the
-/// field holds messages, and of each what its only field has. `None` where protobuf is to read it.
+/// The message without a field, and each value of the field; with `inner`, of the only field of each
+/// message in it. `None` if protobuf must parse it.
 #[pyfunction]
 #[pyo3(signature = (message, number, inner = None))]
 pub fn take_field<'py>(
@@ -34,8 +34,8 @@ pub fn take_field<'py>(
     Ok(Some((PyBytes::new(py, &rest), found)))
 }
 
-/// The message without a field, and the name and the text of each message that the field holds. `None`
-/// where protobuf is to read it.
+/// The message without a field, and the name and the text of each message in the field. `None` if
+/// protobuf must parse it.
 #[pyfunction]
 pub fn take_named_texts<'py>(
     py: Python<'py>,

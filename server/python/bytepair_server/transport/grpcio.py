@@ -1,7 +1,7 @@
 """The portable transport: an adapter of `grpc.aio`.
 
-It promises what the interface says, and neither the native transport's speed nor its defence
-against hostile peers: put a proxy before a port that unauthenticated callers can reach.
+It implements the interface, without the native transport's speed and its defence against hostile
+peers: put a proxy before a port that unauthenticated callers can reach.
 """
 
 from __future__ import annotations

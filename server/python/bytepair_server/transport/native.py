@@ -62,10 +62,10 @@ class NativeTransport:
 
         Args:
             methods: Every RPC.
-            limits: What is accepted from peers.
-            on_fault: Called with what a handler raised; the call fails with INTERNAL.
-            on_evicted: Called when a connection is closed for what its peer does.
-            tls: None for plain text.
+            limits: The limits on peers.
+            on_fault: Called with an exception of a handler, whose call fails with INTERNAL.
+            on_evicted: See `OnEvicted`.
+            tls: The TLS files; None for plain text.
             files: Static files that browsers may get.
         Raises:
             OSError: The certificate, the key or an authority cannot be used.
@@ -105,7 +105,7 @@ class NativeTransport:
         """See `Transport`.
 
         Raises:
-            OSError: As the constructor; what was used before is used on.
+            OSError: As the constructor; the previous files stay in use.
         """
         self._native.replace_tls(astuple(tls))
 

@@ -75,7 +75,7 @@ def listen(address: str, *, share: bool, unix_socket_mode: str) -> socket.socket
 def _listen_at_file(address: str, mode: int) -> socket.socket:
     path = Path(address.removeprefix("unix:").removeprefix("//"))
     if path.is_socket():
-        path.unlink()  # of a server that is gone: the caller has asked whether one answers
+        path.unlink()  # left by a server that has ended: `Server.start` rejects one in use
     listener = socket.socket(socket.AF_UNIX)
     # Setting the permissions afterwards would leave the socket open to others for a moment.
     before = os.umask(0o777 & ~mode)

@@ -23,7 +23,7 @@ MAX_ACCOUNTS: Final = 1 << 16
 
 _NAME_BYTES: Final = 16
 _CELL_BYTES: Final = 8
-#: An account begins with two token buckets: what was taken of each, and when.
+#: An account begins with two token buckets: the missing tokens, and the time of that value.
 _BUCKET_CELLS: Final = 4
 #: Then, for each process: its active requests and streams.
 _ACTIVE_CELLS: Final = 2

@@ -33,7 +33,7 @@ from bytepair_server.workers.shared_metrics import Block
 from bytepair_server.workers.shared_quotas import QuotaStore
 from bytepair_server.workers.worker import LoopFactory
 
-#: Exit status where no worker could start.
+#: Exit status if no worker could start.
 EXIT_WORKERS: Final = 3
 #: Workers that may die before the first one serves; then the server ends.
 MAX_EARLY_DEATHS: Final = 3
@@ -127,7 +127,7 @@ class Supervisor:
         self._ended: asyncio.Future[int] | None = None
 
     async def run(self) -> int:
-        """Keep the workers running until a signal asks for a drain.
+        """Keep the workers running until a signal starts a drain.
 
         Returns:
             The exit status.

@@ -132,7 +132,7 @@ async def _serve(server: Server, log: logs.Log, metrics: Metrics, control: socke
             server.end_grace()
 
     loop.add_reader(control, on_message)
-    # The supervisor replaces a worker that somebody ended.
+    # A worker that is ended alone drains, and the supervisor replaces it.
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
     return await server.run(stopping)
 
