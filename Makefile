@@ -109,7 +109,6 @@ types: $(VENV)/.dev ## Check types: mypy, and the stubs of the compiled modules 
 
 .PHONY: format
 format: $(VENV)/.dev ## Format the code and fix what can be fixed
-	$(BIN)/python client/twin.py
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	cd engine && cargo fmt

@@ -64,10 +64,6 @@ def test_it_needs_what_it_declares_and_no_more() -> None:
     subprocess.run([sys.executable, "-c", ALONE], check=True)
 
 
-def test_the_ordinary_client_is_the_twin_of_the_other() -> None:
-    subprocess.run([sys.executable, CLIENT / "twin.py", "--check"], check=True)
-
-
 def test_importing_it_leaves_the_environment_as_it_was() -> None:
     shows = "import os, bytepair_client; print(os.environ.get('GRPC_VERBOSITY'))"
     for environment, shown in (({}, "None"), ({"GRPC_VERBOSITY": "ERROR"}, "ERROR")):

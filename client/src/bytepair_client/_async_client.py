@@ -1,17 +1,19 @@
-"""The client for asyncio. `client/twin.py` makes `_client.py` of this file."""
+"""The client for asyncio."""
 
 from __future__ import annotations
 
-from typing import Self
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
-from bytepair_client._async_io import (
-    AsyncClientIO,
-    AsyncRawIO,
-    plain,
-    raw,
-    raw_stream,
-    stream,
-)
+import grpc
+from google.protobuf.message import Message
+
+from bytepair_client._async_stream import AsyncStream, is_being_cancelled
+from bytepair_client._base import BaseClient
+from bytepair_client._call import Method, Prepared, StreamCall
+from bytepair_client._methods import method_of, prepared
 from bytepair_client._operations import (
     chats,
     context,
@@ -20,9 +22,71 @@ from bytepair_client._operations import (
     encoding,
     streaming,
 )
+from bytepair_client._options import Defaults
+from bytepair_client._status import FailedCall, cut_off
+
+P = ParamSpec("P")
+Response = TypeVar("Response", bound=Message)
+Plain = TypeVar("Plain")
+Argument = TypeVar("Argument")
+R = TypeVar("R")
 
 
-class AsyncTokenizerClient(AsyncClientIO):
+def plain(
+    operation: Callable[Concatenate[Defaults, P], Prepared[Response, Plain]],
+) -> Callable[Concatenate[AsyncTokenizerClient, P], Coroutine[Any, Any, Plain]]:
+    """The method that returns the plain value of an answer."""
+
+    @method_of(operation)
+    async def method(self: AsyncTokenizerClient, /, *args: P.args, **kwargs: P.kwargs) -> Plain:
+        return await prepared(operation, self._defaults, args, kwargs).value(self)
+
+    return method
+
+
+def raw(
+    operation: Callable[Concatenate[Defaults, P], Prepared[Response, Any]],
+) -> Callable[Concatenate[AsyncRawResponses, P], Coroutine[Any, Any, Response]]:
+    """The method that returns an answer."""
+
+    @method_of(operation)
+    async def method(self: AsyncRawResponses, /, *args: P.args, **kwargs: P.kwargs) -> Response:
+        client = self._client
+        return await prepared(operation, client._defaults, args, kwargs).answer(client)
+
+    return method
+
+
+def stream(
+    operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Plain]],
+) -> Callable[Concatenate[AsyncTokenizerClient, P], AsyncStream[Response, Plain]]:
+    """The method that gives the plain value of each answer."""
+
+    @method_of(operation)
+    def method(
+        self: AsyncTokenizerClient, /, *args: P.args, **kwargs: P.kwargs
+    ) -> AsyncStream[Response, Plain]:
+        return AsyncStream(self, prepared(operation, self._defaults, args, kwargs))
+
+    return method
+
+
+def raw_stream(
+    operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Any]],
+) -> Callable[Concatenate[AsyncRawResponses, P], AsyncStream[Response, Response]]:
+    """The method that gives the answers."""
+
+    @method_of(operation)
+    def method(
+        self: AsyncRawResponses, /, *args: P.args, **kwargs: P.kwargs
+    ) -> AsyncStream[Response, Response]:
+        call = prepared(operation, self._client._defaults, args, kwargs)
+        return AsyncStream(self._client, call.with_messages())
+
+    return method
+
+
+class AsyncTokenizerClient(BaseClient):
     """A client of the tokenizer service, for the many tasks of one event loop.
 
     It belongs to the loop in which its first call is made.
@@ -69,15 +133,87 @@ class AsyncTokenizerClient(AsyncClientIO):
         the canonical encoding, its fingerprint, and each error of a batch in its place."""
         return AsyncRawResponses(self)
 
+    async def close(self) -> None:
+        """Close the connections. Running calls are Cancelled, later ones ClientClosed."""
+        channel = self._take_channel()
+        if channel is not None:
+            await channel.close()
+
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *error: object) -> None:
         await self.close()
 
+    def _open(self, arguments: Sequence[tuple[str, str | int]]) -> grpc.aio.Channel:
+        if self._credentials is None:
+            return grpc.aio.insecure_channel(self.target, arguments)
+        return grpc.aio.secure_channel(self.target, self._credentials, arguments)
 
-class AsyncRawResponses(AsyncRawIO):
+    async def _send(
+        self, method: Method[Response], payload: bytes, seconds: float | None, timeout: float | None
+    ) -> Response:
+        rpc = self._rpc(method)
+        sent = rpc(payload, timeout=seconds, metadata=self._metadata)
+        answer: Response = await self._wait(sent, timeout)
+        return answer
+
+    async def _wait(self, answer: Awaitable[R], timeout: float | None) -> R:
+        """Wait for an answer, whose failure is one of this package."""
+        try:
+            return await answer
+        except grpc.aio.AioRpcError as error:
+            raise self._error(cast(FailedCall, error), timeout) from error
+        except asyncio.CancelledError as error:
+            if self._closed.is_set() and not is_being_cancelled():
+                # close() cancels the call, but not the task that waits for it.
+                raise cut_off(self.target) from error
+            raise
+
+    async def _sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        if self._closed.is_set():
+            raise self._closed_error()
+
+    async def _collect(self, stream: StreamCall[Any, Any]) -> list[Any]:
+        async with AsyncStream(self, stream) as answers:
+            return [answer async for answer in answers]
+
+    async def _run_all(
+        self,
+        function: Callable[[Argument], Coroutine[Any, Any, R]],
+        arguments: Iterable[Argument],
+        most: int,
+        take: Callable[[R], None],
+    ) -> None:
+        under_way: deque[asyncio.Task[R]] = deque()
+
+        async def take_first() -> None:
+            result = await under_way[0]
+            under_way.popleft()
+            take(result)
+
+        try:
+            for argument in arguments:
+                if len(under_way) == most:
+                    await take_first()
+                under_way.append(asyncio.create_task(function(argument)))
+            while under_way:
+                await take_first()
+        finally:
+            for task in under_way:
+                task.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
+
+    async def _find_fault(self) -> str | None:
+        return await asyncio.to_thread(self._connection_fault)
+
+
+class AsyncRawResponses:
     """The methods of an AsyncTokenizerClient, answering with the messages of `bytepair.v1`."""
+
+    def __init__(self, client: AsyncTokenizerClient) -> None:
+        self._client = client
 
     encode = raw(encoding.encode)
     encode_with_offsets = raw(encoding.encode_with_offsets)

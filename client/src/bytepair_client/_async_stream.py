@@ -110,7 +110,7 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
                 requests.continue_elsewhere(self._start())
                 return None
         piece = requests.state.released()
-        await self._client._run(self._client._explain(failure))
+        await self._client._explain(failure)
         self._failure = requests.state.explain(failure)
         return piece
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from threading import Event, Lock
 from typing import Any, TypeVar
 
@@ -12,12 +12,14 @@ from google.protobuf.message import Message
 from bytepair_client import _channel
 from bytepair_client import _errors as errors
 from bytepair_client import _options as options
-from bytepair_client._call import Call, Collect, Flow, Method, Probe, Send, Sleep
+from bytepair_client._call import Call, Method, StreamCall
 from bytepair_client._options import Defaults, Tls
 from bytepair_client._retries import Attempts, RateLimiter
 from bytepair_client._status import FailedCall, from_call
 
 Response = TypeVar("Response", bound=Message)
+Argument = TypeVar("Argument")
+R = TypeVar("R")
 
 
 class BaseClient(ABC):
@@ -114,6 +116,36 @@ class BaseClient(ABC):
     def _open(self, arguments: Sequence[tuple[str, str | int]]) -> Any:
         """A new channel to the target; a grpc.Channel or a grpc.aio.Channel."""
 
+    @abstractmethod
+    async def _send(
+        self, method: Method[Response], payload: bytes, seconds: float | None, timeout: float | None
+    ) -> Response:
+        """Send a request and wait for its answer: `seconds` are those of this attempt, and
+        `timeout` those of the whole call, for messages."""
+
+    @abstractmethod
+    async def _sleep(self, seconds: float) -> None:
+        """Wait. Raises ClientClosed if the client is closed meanwhile."""
+
+    @abstractmethod
+    async def _collect(self, stream: StreamCall[Any, Any]) -> list[Any]:
+        """Carry out a stream. Returns its answers."""
+
+    @abstractmethod
+    async def _run_all(
+        self,
+        function: Callable[[Argument], Coroutine[Any, Any, R]],
+        arguments: Iterable[Argument],
+        most: int,
+        take: Callable[[R], None],
+    ) -> None:
+        """Run `function` for every argument, at most `most` at a time, and hand on each result in
+        order."""
+
+    @abstractmethod
+    async def _find_fault(self) -> str | None:
+        """What is wrong with the connection, by `_connection_fault`."""
+
     def _rpc(self, method: Method[Any]) -> Callable[..., Any]:
         """The callable of `method`, on the channel that the first use opens."""
         rpc = self._rpcs.get(method.path)
@@ -136,12 +168,12 @@ class BaseClient(ABC):
             channel, self._channel = self._channel, None
         return channel
 
-    def _call_flow(self, call: Call[Response, Any]) -> Flow[Response]:
-        """A call: one request, or a stream where the input is too large for one."""
+    async def _answer(self, call: Call[Response, Any]) -> Response:
+        """Send one request, or a stream where the input is too large for one."""
         limit: int | None = None
         if call.fallback is None or not call.is_large:
             try:
-                return (yield from self._unary_flow(call.method, call.request, call.timeout))
+                return await self._unary(call.method, call.request, call.timeout)
             except errors.InputTooLarge as refusal:
                 if call.fallback is None or refusal.code is None:
                     raise
@@ -152,38 +184,36 @@ class BaseClient(ABC):
                 else:
                     raise
         fallback = call.fallback(limit)
-        answers: list[Any] = yield Collect(fallback.stream)
+        answers = await self._collect(fallback.stream)
         if not answers:
             message = f"{self.target}: the stream ended without an answer"
             raise errors.InternalError(message, code="OK")
         return fallback.join(answers)
 
-    def _unary_flow(
+    async def _unary(
         self, method: Method[Response], request: Message, timeout: float | None
-    ) -> Flow[Response]:
-        """One request, with retries."""
+    ) -> Response:
+        """Send one request, with retries."""
         payload = self._payload(request)
         attempts = self._attempts(timeout)
         while True:
             delay = attempts.rate_delay()
             if delay:
-                yield Sleep(delay)
+                await self._sleep(delay)
             try:
-                answer: Response = yield Send(method, payload, attempts.begin(), timeout)
+                return await self._send(method, payload, attempts.begin(), timeout)
             except errors.TokenizerError as failure:
                 seconds = attempts.wait(failure)
                 if seconds is None:
-                    yield from self._explain(failure)
+                    await self._explain(failure)
                     raise
-                yield Sleep(seconds)
-            else:
-                return answer
+            await self._sleep(seconds)
 
-    def _explain(self, failure: errors.TokenizerError) -> Flow[None]:
+    async def _explain(self, failure: errors.TokenizerError) -> None:
         """Add to a failure what is wrong with the connection, where gRPC does not say it."""
         if not isinstance(failure, errors.Unavailable) or failure.reason is not None:
             return
-        fault = yield Probe()
+        fault = await self._find_fault()
         is_closed = fault is None and "Socket closed" in failure.message
         if is_closed and self._tls is not None and self._tls.client_certificate is None:
             fault = _channel.CLOSED

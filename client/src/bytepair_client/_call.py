@@ -1,14 +1,14 @@
 """One call, one stream or one batch: what an operation prepares and a client carries out.
 
-A decision that needs I/O in the middle is written once, as a generator, a `Flow`: it yields steps,
-is sent what came of each, and returns its result. The clients only carry the steps out, by waiting
-or by awaiting.
+What a client does for one of them is written once, as coroutines that await the client's input and
+output. That of TokenizerClient blocks and never suspends, so that `run` takes a coroutine to its
+end; AsyncTokenizerClient awaits it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterable, Callable, Generator, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 
@@ -44,11 +44,11 @@ class Prepared(ABC, Generic[Response, Plain]):
     """A call or a batch."""
 
     @abstractmethod
-    def answer(self, client: Any) -> Flow[Response]:
+    async def answer(self, client: Any) -> Response:
         """Carry it out by a BaseClient, for its answer."""
 
     @abstractmethod
-    def value(self, client: Any) -> Flow[Plain]:
+    async def value(self, client: Any) -> Plain:
         """Carry it out by a BaseClient, for its plain value: ids, a text, a number."""
 
 
@@ -65,12 +65,12 @@ class Call(Prepared[Response, Plain]):
     fallback: Callable[[int | None], Fallback[Response]] | None = None
     is_large: bool = False  # whether to stream at once; `request` is not complete then
 
-    def answer(self, client: Any) -> Flow[Response]:
-        flow: Flow[Response] = client._call_flow(self)
-        return flow
+    async def answer(self, client: Any) -> Response:
+        answer: Response = await client._answer(self)
+        return answer
 
-    def value(self, client: Any) -> Flow[Plain]:
-        return self.plain((yield from client._call_flow(self)))
+    async def value(self, client: Any) -> Plain:
+        return self.plain(await client._answer(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,46 +101,14 @@ class Fallback(Generic[Response]):
     join: Callable[[Sequence[Any]], Response]
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
-    """Send a request, and wait for its answer."""
-
-    method: Method[Any]
-    payload: bytes
-    seconds: float | None  # of this attempt
-    timeout: float | None  # of the whole call, for messages
-
-
-@dataclass(frozen=True, slots=True)
-class Sleep:
-    """Wait."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Collect:
-    """Carry out a stream, and gather its answers."""
-
-    stream: StreamCall[Any, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class RunAll:
-    """Carry out flows, some of them at a time, and hand on each result in order."""
-
-    flows: Iterable[Flow[Any]]
-    most: int  # at a time
-    take: Callable[[Any], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """Find out what is wrong with the connection."""
-
-
-Step = Send | Sleep | Collect | RunAll | Probe
-Flow = Generator[Step, Any, R]
+def run(work: Coroutine[Any, Any, R]) -> R:
+    """The result of a coroutine that never suspends."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: R = end.value
+        return result
+    raise AssertionError("the input and output of TokenizerClient never suspends")
 
 
 def _itself(answer: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, Generic, Self, TypeVar, cast
 import grpc
 from google.protobuf.message import Message
 
-from bytepair_client._call import StreamCall
+from bytepair_client._call import StreamCall, run
 from bytepair_client._errors import TokenizerError
 from bytepair_client._status import FailedCall
 from bytepair_client._stream_state import BaseStream, StreamState
@@ -83,7 +83,7 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
         requests = self._requests
         time.sleep(self._attempts.rate_delay())
         sent = requests.of_attempt()
-        requests.call = self._client._send(self._method, sent, self._attempts.begin())
+        requests.call = self._client._start(self._method, sent, self._attempts.begin())
 
     def _read(self, requests: _Requests[Response, Plain], call: Any) -> Plain | None:
         """The piece of the next answer; None at the end, which drops the call, and if the stream
@@ -116,7 +116,7 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
                 self._read_source(cast(Iterable[Any], source))
             return None
         piece = requests.state.released()
-        self._client._run(self._client._explain(failure))
+        run(self._client._explain(failure))
         failure.__cause__ = cause
         self._failure = requests.state.explain(failure)
         return piece

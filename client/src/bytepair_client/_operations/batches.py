@@ -12,7 +12,7 @@ from bytepair.v1 import text_pb2
 from google.protobuf.message import Message
 
 from bytepair_client import _errors as errors
-from bytepair_client._call import Call, Flow, Method, Prepared, RunAll
+from bytepair_client._call import Call, Method, Prepared
 from bytepair_client._operations.common import AllTextOptions, copied, has_more_bytes
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout
 from bytepair_client._status import from_item, to_item
@@ -113,8 +113,8 @@ class Batch(Prepared[Response, list[Plain]]):
         self._answer: Any = method.parse(b"")
         self._outcomes: list[Any] = []
 
-    def answer(self, client: Any) -> Flow[Response]:
-        yield from self._run(client, raises=False)
+    async def answer(self, client: Any) -> Response:
+        await self._run(client, raises=False)
         for outcome in self._outcomes:
             if isinstance(outcome, errors.TokenizerError):
                 self._answer.results.add(error=to_item(outcome))
@@ -123,8 +123,8 @@ class Batch(Prepared[Response, list[Plain]]):
         answer: Response = self._answer
         return answer
 
-    def value(self, client: Any) -> Flow[list[Plain]]:
-        yield from self._run(client, raises=not self._return_exceptions)
+    async def value(self, client: Any) -> list[Plain]:
+        await self._run(client, raises=not self._return_exceptions)
         if not self._return_exceptions:
             return list(map(self._plain, self._outcomes))
         return [
@@ -132,11 +132,12 @@ class Batch(Prepared[Response, list[Plain]]):
             for index, outcome in enumerate(self._outcomes)
         ]
 
-    def _run(self, client: Any, *, raises: bool) -> Flow[None]:
+    async def _run(self, client: Any, *, raises: bool) -> None:
         """Send all items and gather what comes of them; raise the first error of one if wanted."""
-        flows = (self._chunk_flow(client, chunk) for chunk in self._chunks(raises=raises))
+        send = partial(self._send_or_fail, client)
+        chunks, take = self._chunks(raises=raises), partial(self._take, raises=raises)
         try:
-            yield RunAll(flows, MAX_UNDER_WAY, partial(self._take, raises=raises))
+            await client._run_all(send, chunks, MAX_UNDER_WAY, take)
         except errors.TokenizerError as failure:
             if failure.item is None and self._outcomes:
                 failure.add_note(f"{len(self._outcomes)} items of the batch were done before.")
@@ -173,9 +174,9 @@ class Batch(Prepared[Response, list[Plain]]):
         if self._progress is not None:
             self._progress(len(self._outcomes))
 
-    def _chunk_flow(self, client: Any, chunk: list[Item]) -> Flow[Answered]:
+    async def _send_or_fail(self, client: Any, chunk: list[Item]) -> Answered:
         try:
-            return (yield from self._send(client, chunk))
+            return await self._send(client, chunk)
         except errors.TokenizerError as failure:
             # What is refused or closed would be so for the requests that follow.
             if not self._return_exceptions or failure.code is None:
@@ -184,15 +185,15 @@ class Batch(Prepared[Response, list[Plain]]):
                 raise
             return Answered(None, [failure] * len(chunk))
 
-    def _send(self, client: Any, chunk: list[Item]) -> Flow[Answered]:
+    async def _send(self, client: Any, chunk: list[Item]) -> Answered:
         """Send one chunk, in several requests if the server takes less."""
         if len(chunk) == 1 and chunk[0].size > self._max_bytes:
-            return (yield from self._send_alone(client, chunk[0]))
+            return await self._send_alone(client, chunk[0])
         request: Any = type(self._options)()
         request.CopyFrom(self._options)
         request.items.extend(item.message for item in chunk)
         try:
-            answer = yield from client._unary_flow(self._method, request, self._seconds_left())
+            answer = await client._unary(self._method, request, self._seconds_left())
         except (errors.InputTooLarge, errors.ResourceExhausted) as refusal:
             if not chunk or "size" not in refusal.metadata:
                 raise  # not for its size
@@ -204,18 +205,18 @@ class Batch(Prepared[Response, list[Plain]]):
                 )
             return Answered(answer, list(answer.results))
         if len(chunk) == 1:
-            return (yield from self._send_alone(client, chunk[0]))
+            return await self._send_alone(client, chunk[0])
         half = len(chunk) // 2
-        first = yield from self._send(client, chunk[:half])
-        second = yield from self._send(client, chunk[half:])
+        first = await self._send(client, chunk[:half])
+        second = await self._send(client, chunk[half:])
         return Answered(first.source or second.source, first.outcomes + second.outcomes)
 
-    def _send_alone(self, client: Any, item: Item) -> Flow[Answered]:
+    async def _send_alone(self, client: Any, item: Item) -> Answered:
         if item.error is not None:
             return Answered(None, [item.error])
         call = item.alone(timeout=NOT_GIVEN if self._until is None else self._seconds_left())
         try:
-            answer = yield from client._call_flow(call)
+            answer = await client._answer(call)
         except _OF_ONE_ITEM as refusal:
             return Answered(None, [refusal])
         result: Any = copied(answer, type(self._answer)().results.add())
