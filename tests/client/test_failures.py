@@ -80,7 +80,7 @@ def call_that_fails(clients: Clients, server: ScriptedServer) -> errors.Tokenize
 def test_the_catalogue_of_reasons_is_complete() -> None:
     reasons = published_reasons()
     assert len(reasons) == 19
-    assert set(failures.BY_REASON) == set(reasons) == set(FACTS)
+    assert set(errors.BY_REASON) == set(reasons) == set(FACTS)
 
 
 def test_the_catalogue_of_statuses_is_complete() -> None:
@@ -93,7 +93,7 @@ def test_a_reason_decides_the_type(clients: Clients, reason: str) -> None:
     metadata, attributes = FACTS[reason]
     with ScriptedServer(fail(status, "why", details=details(reason, status, metadata))) as server:
         error = call_that_fails(clients, server)
-    assert type(error) is failures.BY_REASON[reason]
+    assert type(error) is errors.BY_REASON[reason]
     assert error.REASON == error.reason == reason
     assert error.code == status.name
     assert str(error) == error.message == "why"
@@ -163,7 +163,7 @@ def test_an_item_fails_as_its_call_would(reason: str) -> None:
     metadata, attributes = FACTS[reason]
     item = text_pb2.Error(code=status.value[0], reason=reason, message="why", metadata=metadata)
     error = failures.from_item(item, 3)
-    assert type(error) is failures.BY_REASON[reason]
+    assert type(error) is errors.BY_REASON[reason]
     assert (error.code, error.reason, error.item) == (status.name, reason, 3)
     assert str(error) == "item 3: why"
     checked = {name: value for name, value in attributes.items() if name != "retry_after"}

@@ -43,6 +43,9 @@ from typing import ClassVar, Generic, NoReturn, Self, TypeVar, overload
 
 T = TypeVar("T")
 
+#: The type that stands for each reason of the service.
+BY_REASON: dict[str, type[TokenizerError]] = {}
+
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -61,6 +64,12 @@ class TokenizerError(Exception):
     """
 
     REASON: ClassVar[str | None] = None
+
+    def __init_subclass__(cls, *, reason: str | None = None) -> None:
+        super().__init_subclass__()
+        if reason is not None:
+            cls.REASON = reason
+            BY_REASON[reason] = cls
 
     def __init__(
         self,
@@ -116,138 +125,108 @@ class RequestRefused(TokenizerError):
     """The request is at fault: sending it again would end the same way."""
 
 
-class UnknownEncoding(RequestRefused, LookupError):
+class UnknownEncoding(RequestRefused, LookupError, reason="UNKNOWN_ENCODING"):
     """The server has no encoding or alias of this name; `list_encodings()` shows what it has.
 
     `metadata["nearest"]` has similar names that it knows, separated by commas, if there are any.
     """
 
-    REASON = "UNKNOWN_ENCODING"
-
     encoding = _Fact(str, "The name that was requested.")
 
 
-class FingerprintMismatch(RequestRefused, ValueError):
+class FingerprintMismatch(RequestRefused, ValueError, reason="FINGERPRINT_MISMATCH"):
     """The server's encoding is not the one that `expected_fingerprint` names."""
-
-    REASON = "FINGERPRINT_MISMATCH"
 
     encoding = _Fact(str, "The encoding that was requested.")
     expected = _Fact(str, "The fingerprint that the request expected.")
     actual = _Fact(str, "The fingerprint of what the server has under that name.")
 
 
-class SpecialTokenInText(RequestRefused, ValueError):
+class SpecialTokenInText(RequestRefused, ValueError, reason="SPECIAL_TOKEN_IN_TEXT"):
     """The text contains a special token that is neither allowed nor read as ordinary text."""
-
-    REASON = "SPECIAL_TOKEN_IN_TEXT"
 
     token = _Fact(str, "The special token.")
     byte_offset = _Fact(_whole, "Where it starts, in bytes of the text's UTF-8.")
 
 
-class UnknownTokenId(RequestRefused, LookupError):
+class UnknownTokenId(RequestRefused, LookupError, reason="UNKNOWN_TOKEN_ID"):
     """An id that the encoding does not have, or that no encoding can have."""
-
-    REASON = "UNKNOWN_TOKEN_ID"
 
     index = _Fact(_whole, "Its position in the ids that were given.")
 
 
-class InvalidUtf8(RequestRefused, ValueError):
+class InvalidUtf8(RequestRefused, ValueError, reason="INVALID_UTF8"):
     """Text with a lone surrogate, or ids whose bytes are not UTF-8 under `errors="strict"`."""
-
-    REASON = "INVALID_UTF8"
 
     byte_offset = _Fact(
         _whole, "Where the fault starts, in bytes of the text's UTF-8 or of the decoded ids."
     )
 
 
-class InputTooLarge(RequestRefused, ValueError):
+class InputTooLarge(RequestRefused, ValueError, reason="INPUT_TOO_LARGE"):
     """More bytes, ids or items than one request may hold."""
-
-    REASON = "INPUT_TOO_LARGE"
 
     field = _Fact(str, 'What is too large: a field of the request, or "request" for all of it.')
     limit = _Fact(_whole, "The most that is accepted, in bytes, ids or items.")
     size = _Fact(_whole, "What was given, in the same unit.")
 
 
-class InvalidOption(RequestRefused, ValueError):
+class InvalidOption(RequestRefused, ValueError, reason="INVALID_OPTION"):
     """An option outside its domain, or two that exclude each other."""
-
-    REASON = "INVALID_OPTION"
 
     field = _Fact(str, "The option, or the field of the request.")
 
 
-class SpecialTokenNotPermitted(RequestRefused):
+class SpecialTokenNotPermitted(RequestRefused, reason="SPECIAL_TOKEN_NOT_PERMITTED"):
     """A special token beyond what the operator lets this caller use."""
-
-    REASON = "SPECIAL_TOKEN_NOT_PERMITTED"
 
     token = _Fact(str, "The special token that was requested.")
     encoding = _Fact(str, "The encoding that the request named.")
 
 
-class UnknownChatFormat(RequestRefused, LookupError):
+class UnknownChatFormat(RequestRefused, LookupError, reason="UNKNOWN_CHAT_FORMAT"):
     """The server has no chat format of this name."""
-
-    REASON = "UNKNOWN_CHAT_FORMAT"
 
     format = _Fact(str, "The name that was requested.")
 
 
-class ChatFormatMismatch(RequestRefused, ValueError):
+class ChatFormatMismatch(RequestRefused, ValueError, reason="CHAT_FORMAT_MISMATCH"):
     """The encoding does not have the control tokens of the chat format."""
-
-    REASON = "CHAT_FORMAT_MISMATCH"
 
     format = _Fact(str, "The chat format.")
     encoding = _Fact(str, "The encoding.")
 
 
-class ChatFormatNotPermitted(RequestRefused):
+class ChatFormatNotPermitted(RequestRefused, reason="CHAT_FORMAT_NOT_PERMITTED"):
     """A chat format beyond what the operator lets this caller use."""
-
-    REASON = "CHAT_FORMAT_NOT_PERMITTED"
 
     format = _Fact(str, "The format that was requested.")
 
 
-class InvalidChat(RequestRefused, ValueError):
+class InvalidChat(RequestRefused, ValueError, reason="INVALID_CHAT"):
     """The chat format has no way to write this chat."""
-
-    REASON = "INVALID_CHAT"
 
     index = _Fact(_whole, 'Which message, or which tool if `field` begins with "tools".')
     field = _Fact(str, "The field at fault.")
     rule = _Fact(str, 'The rule that it breaks, such as "role_unknown".')
 
 
-class TemplateLimit(RequestRefused, ValueError):
+class TemplateLimit(RequestRefused, ValueError, reason="TEMPLATE_LIMIT"):
     """The operator's chat template does more than it may for a chat of this size."""
-
-    REASON = "TEMPLATE_LIMIT"
 
     limit = _Fact(str, 'What it used up: "steps", "depth", "width" or "integer".')
 
 
-class BudgetTooSmall(RequestRefused, ValueError):
+class BudgetTooSmall(RequestRefused, ValueError, reason="BUDGET_TOO_SMALL"):
     """What must be kept has more tokens than `max_tokens` leaves: the messages that `fit_chat`
     keeps, the marker of `truncate`, or one character for `split`."""
-
-    REASON = "BUDGET_TOO_SMALL"
 
     needed = _Fact(_whole, "The tokens that they need.")
     budget = _Fact(_whole, "The tokens that there are.")
 
 
-class Unauthenticated(RequestRefused):
+class Unauthenticated(RequestRefused, reason="UNAUTHENTICATED"):
     """The server wants an API key or a client certificate, and got none that it knows."""
-
-    REASON = "UNAUTHENTICATED"
 
 
 class Unimplemented(RequestRefused):
@@ -265,16 +244,12 @@ class ResourceExhausted(TokenizerError):
     retry_after: float | None = None
 
 
-class Overloaded(ResourceExhausted):
+class Overloaded(ResourceExhausted, reason="OVERLOADED"):
     """The server has more work than it can do in time and did none of this call's."""
 
-    REASON = "OVERLOADED"
 
-
-class QuotaExceeded(ResourceExhausted):
+class QuotaExceeded(ResourceExhausted, reason="QUOTA_EXCEEDED"):
     """This caller asks for more than its operator gives it; the server did none of the call."""
-
-    REASON = "QUOTA_EXCEEDED"
 
     quota = _Fact(str, 'Which quota, such as "requests_per_second".')
     limit = _Fact(float, "How much it is.")
@@ -284,16 +259,12 @@ class Unavailable(TokenizerError, ConnectionError):
     """No server answered at the target, or the connection broke, in spite of retries."""
 
 
-class Draining(Unavailable):
+class Draining(Unavailable, reason="DRAINING"):
     """The server is stopping and takes no new work; retries found no other."""
 
-    REASON = "DRAINING"
 
-
-class StreamIdle(TokenizerError):
+class StreamIdle(TokenizerError, reason="STREAM_IDLE"):
     """Nothing was sent through a stream for longer than the server waits: start another one."""
-
-    REASON = "STREAM_IDLE"
 
     seconds = _Fact(float, "How long the server waits.")
 

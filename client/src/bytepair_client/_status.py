@@ -19,14 +19,6 @@ REQUEST_ID_KEY: Final = "x-request-id"
 STATUS_DETAILS_KEY: Final = "grpc-status-details-bin"
 ERROR_DOMAIN: Final = "bytepair"
 
-BY_REASON: Mapping[str, type[errors.TokenizerError]] = {
-    kind.REASON: kind
-    for kind in vars(errors).values()
-    if isinstance(kind, type)
-    and issubclass(kind, errors.TokenizerError)
-    and kind.REASON is not None
-}
-
 # For failures that carry no reason of the service: they come from gRPC itself or from a proxy.
 BY_STATUS: Mapping[grpc.StatusCode, type[errors.TokenizerError]] = {
     grpc.StatusCode.CANCELLED: errors.Cancelled,
@@ -176,7 +168,7 @@ def _exception(
     if reason is None:
         kind = BY_STATUS.get(status, errors.TokenizerError)
     else:
-        kind = BY_REASON.get(reason, errors.TokenizerError)
+        kind = errors.BY_REASON.get(reason, errors.TokenizerError)
     return kind(
         message,
         code=status.name,
