@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, fields
+from functools import wraps
+from inspect import getdoc
 from itertools import chain
 from typing import Any
 
@@ -20,39 +22,75 @@ from bytepair_client._cli.output import (
     write,
     write_text,
 )
+from bytepair_client._cli.parser import (
+    CHAT_FORMAT,
+    DECODING,
+    ENCODING,
+    NAMES,
+    OVERLAP,
+    SPECIAL,
+    TRUNCATING,
+    Command,
+    Options,
+    files,
+    size,
+)
 from bytepair_client._client import TokenizerClient
 from bytepair_client._operations.describing import EncodingInfo
 
 # More special tokens than this are counted and not listed, except in JSON.
 MAX_LISTED = 20
 
-Command = Callable[[TokenizerClient, Namespace], ExitStatus]
+Run = Callable[[TokenizerClient, Namespace], ExitStatus]
 OfInput = Callable[[TokenizerClient, Namespace, Input], Result]
 
+TEXT = "UTF-8 text"
+IDS = "ids, separated by white space or commas, or a JSON list,"
+CHAT = 'JSON, a list of messages or {"messages": …, "tools": …},'
 
-def each_input(of_input: OfInput, *, writes: bool = False, sums: bool = False) -> Command:
-    """The command that does something with each input.
+#: By name, in the order of the help.
+COMMANDS: dict[str, Command] = {}
+
+
+def command(summary: str, options: Options = ()) -> Callable[[Run], Run]:
+    """Make a function a command of its name; its docstring is the description."""
+
+    def add(run: Run) -> Run:
+        name = run.__name__.replace("_", "-")
+        COMMANDS[name] = Command(run, summary, getdoc(run) or "", options)
+        return run
+
+    return add
+
+
+def each_input(*, writes: bool = False, sums: bool = False) -> Callable[[OfInput], Run]:
+    """Make a function of one input one of all inputs.
 
     Args:
-        of_input: What it does.
-        writes: Whether that writes to standard output meanwhile.
+        writes: Whether it writes to standard output while it reads.
         sums: Whether there is a total of the counts.
     """
 
-    def run(client: TokenizerClient, args: Namespace) -> ExitStatus:
-        results = Results(as_json=args.json)
-        for name in args.files:
-            with results.errors_of(name):
-                with opened(name, writes=writes and not args.json) as source:
-                    result = of_input(client, args, source)
-                results.add(name, result)
-        return results.end(sums=sums)
+    def of_all(of_input: OfInput) -> Run:
+        @wraps(of_input)
+        def run(client: TokenizerClient, args: Namespace) -> ExitStatus:
+            results = Results(as_json=args.json)
+            for name in args.files:
+                with results.errors_of(name):
+                    with opened(name, writes=writes and not args.json) as source:
+                        result = of_input(client, args, source)
+                    results.add(name, result)
+            return results.end(sums=sums)
 
-    return run
+        return run
+
+    return of_all
 
 
+@command("count tokens", (*ENCODING, *SPECIAL, *files(TEXT)))
+@each_input(sums=True)
 def count(client: TokenizerClient, args: Namespace, source: Input) -> Result:
-    """`bytepair count`."""
+    """Print the number of tokens of each file, and the total of several."""
     options, raw = special_options(args), client.with_raw_response
     answer: Any
     if source.is_large:
@@ -64,53 +102,11 @@ def count(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     return Result({"count": answer.count}, answer, line)
 
 
-def encode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
-    """`bytepair encode`."""
-    options = special_options(args)
-    if not source.is_large:
-        answer = client.with_raw_response.encode(source.whole_text(), **options)
-        return Result({"ids": list(answer.ids)}, answer, " ".join(map(str, answer.ids)))
-    stream = client.encode_stream(source.text(), timeout=args.timeout, **options)
-    if args.json:
-        ids = list(chain.from_iterable(stream))
-        return Result({"ids": ids}, stream.last)
-    _write_line(stream)
-    return Result({}, stream.last)
-
-
-def decode(client: TokenizerClient, args: Namespace) -> ExitStatus:
-    """`bytepair decode`."""
-    if args.json and args.errors == "bytes":
-        raise CommandError("--errors bytes cannot be combined with --json", ExitStatus.USAGE)
-    return each_input(_decode, writes=True)(client, args)
-
-
-def _decode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
-    skips, as_bytes = args.skip_special_tokens, args.errors == "bytes"
-    if source.is_large:
-        stream = client.decode_stream(
-            source.ids(),
-            errors="replace" if as_bytes else args.errors,
-            as_bytes=as_bytes,
-            skip_special_tokens=skips,
-            timeout=args.timeout,
-        )
-        if args.json:
-            text = "".join(stream)
-            return Result({"text": text}, stream.last)
-        for piece in stream:
-            write(piece if isinstance(piece, bytes) else piece.encode())
-        return Result({}, stream.last)
-    ids = chain.from_iterable(source.ids())
-    if as_bytes:
-        return Result({}, data=client.decode_bytes(ids, skip_special_tokens=skips))
-    raw = client.with_raw_response
-    answer = raw.decode(ids, errors=args.errors, skip_special_tokens=skips)
-    return Result({"text": answer.text}, answer, data=answer.text.encode())
-
-
+@command("count the tokens of a chat", (*ENCODING, CHAT_FORMAT, *files(CHAT)))
+@each_input()
 def count_chat(client: TokenizerClient, args: Namespace, source: Input) -> Result:
-    """`bytepair count-chat`."""
+    """Print the number of tokens of each chat as the model sees it, and whether that is exact or an
+    estimate."""
     messages, tools = _chat(source.name, source.whole_text())
     answer = client.with_raw_response.count_chat(messages, format=args.format, tools=tools)
     accuracy = "exact" if answer.accuracy == ACCURACY_EXACT else "estimate"
@@ -142,8 +138,61 @@ def _chat(name: str, text: str) -> tuple[list[Any], list[Any]]:
     return messages, tools
 
 
+@command("text to token ids", (*ENCODING, *SPECIAL, *files(TEXT)))
+@each_input(writes=True)
+def encode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
+    """Print the token ids of each file on one line, separated by spaces."""
+    options = special_options(args)
+    if not source.is_large:
+        answer = client.with_raw_response.encode(source.whole_text(), **options)
+        return Result({"ids": list(answer.ids)}, answer, " ".join(map(str, answer.ids)))
+    stream = client.encode_stream(source.text(), timeout=args.timeout, **options)
+    if args.json:
+        ids = list(chain.from_iterable(stream))
+        return Result({"ids": ids}, stream.last)
+    _write_line(stream)
+    return Result({}, stream.last)
+
+
+@command("token ids to text", (*ENCODING, *DECODING, *files(IDS)))
+def decode(client: TokenizerClient, args: Namespace) -> ExitStatus:
+    """Write the text of token ids exactly as it is, with no line end added."""
+    if args.json and args.errors == "bytes":
+        raise CommandError("--errors bytes cannot be combined with --json", ExitStatus.USAGE)
+    return each_input(writes=True)(_decode)(client, args)
+
+
+def _decode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
+    skips, as_bytes = args.skip_special_tokens, args.errors == "bytes"
+    if source.is_large:
+        stream = client.decode_stream(
+            source.ids(),
+            errors="replace" if as_bytes else args.errors,
+            as_bytes=as_bytes,
+            skip_special_tokens=skips,
+            timeout=args.timeout,
+        )
+        if args.json:
+            text = "".join(stream)
+            return Result({"text": text}, stream.last)
+        for piece in stream:
+            write(piece if isinstance(piece, bytes) else piece.encode())
+        return Result({}, stream.last)
+    ids = chain.from_iterable(source.ids())
+    if as_bytes:
+        return Result({}, data=client.decode_bytes(ids, skip_special_tokens=skips))
+    raw = client.with_raw_response
+    answer = raw.decode(ids, errors=args.errors, skip_special_tokens=skips)
+    return Result({"text": answer.text}, answer, data=answer.text.encode())
+
+
+@command(
+    "cut text to a number of tokens",
+    (*ENCODING, *SPECIAL, *size("grapheme"), *TRUNCATING, *files(TEXT)),
+)
+@each_input(writes=True)
 def truncate(client: TokenizerClient, args: Namespace, source: Input) -> Result:
-    """`bytepair truncate`."""
+    """Write as much of each file as fits, with no line end added."""
     answer = client.with_raw_response.truncate(
         source.whole_text(),
         args.max_tokens,
@@ -161,10 +210,15 @@ def truncate(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     return Result(shown, answer, data=answer.text.encode())
 
 
+@command(
+    "split text into chunks of a number of tokens",
+    (*ENCODING, *SPECIAL, *size("paragraph"), OVERLAP, *files(TEXT)),
+)
 def split(client: TokenizerClient, args: Namespace) -> ExitStatus:
-    """`bytepair split`: one line of JSON for each chunk, as they come, with and without --json."""
-    args.json = False
-    return each_input(_split, writes=True)(client, args)
+    """Print a line of JSON for each chunk: its place in code points, its tokens, and its text.
+    A file may have any size."""
+    args.json = False  # each line is JSON, with and without the option
+    return each_input(writes=True)(_split)(client, args)
 
 
 def _split(client: TokenizerClient, args: Namespace, source: Input) -> Result:
@@ -182,8 +236,11 @@ def _split(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     return Result({})
 
 
+@command("find what makes a count surprising", (*ENCODING, *files(TEXT)))
+@each_input()
 def inspect_text(client: TokenizerClient, _args: Namespace, source: Input) -> Result:
-    """`bytepair inspect-text`."""
+    """Print what in each file makes its tokens surprising: control tokens that are spelled or
+    nearly so, invisible characters, white space at the end, and more."""
     found = client.inspect(source.whole_text())
     lines = [
         f"{finding.start}-{finding.end} {finding.code}"
@@ -208,8 +265,9 @@ def special_options(args: Namespace) -> dict[str, Any]:
     return options
 
 
+@command("list the server's encodings, or describe one", (NAMES,))
 def encodings(client: TokenizerClient, args: Namespace) -> ExitStatus:
-    """`bytepair encodings`."""
+    """List the server's encodings, or describe those that are named."""
     if args.names:
         found = [client.get_encoding(name) for name in args.names]
         text = "\n".join(map(_described, found))
@@ -220,25 +278,13 @@ def encodings(client: TokenizerClient, args: Namespace) -> ExitStatus:
     return ExitStatus.OK
 
 
+@command("whether the server is serving", ())
 def health(client: TokenizerClient, args: Namespace) -> ExitStatus:
-    """`bytepair health`."""
+    """Ask the server's health service; the exit status is 0 if it is serving and 1 otherwise."""
     status = client.health()
     text = _json({"target": client.target, "status": status})
     write_text(text if args.json else f"{client.target}: {status}\n")
     return ExitStatus.OK if status == "SERVING" else ExitStatus.FAILED
-
-
-COMMANDS: Mapping[str, Command] = {
-    "count": each_input(count, sums=True),
-    "count-chat": each_input(count_chat),
-    "encode": each_input(encode, writes=True),
-    "decode": decode,
-    "truncate": each_input(truncate, writes=True),
-    "split": split,
-    "inspect-text": each_input(inspect_text),
-    "encodings": encodings,
-    "health": health,
-}
 
 
 def _write_line(stream: Iterable[list[int]]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import io
-import json
 import os
 import re
 import stat
@@ -26,6 +25,7 @@ CHUNK_BYTES = 256 * 1024
 _STANDARD_INPUT = 0
 # Longer ones are no ids of any encoding, and Python refuses to read them from 4,300 digits on.
 _NUMBER = re.compile(r"[0-9]{1,20}")
+_JSON_NUMBER = re.compile(r"-?[0-9]{1,20}")
 _MAX_DIGITS = 5000
 _SEPARATORS = re.compile(r"[\s,]+")
 
@@ -91,57 +91,41 @@ class Input:
         Raises:
             CommandError: It cannot be read, or holds something that is not a token id.
         """
-        count = 0
-        for words in self._words():
-            ids = []
-            for word in words:
-                if isinstance(word, str) and _NUMBER.fullmatch(word):
-                    ids.append(int(word))
-                elif isinstance(word, int) and not isinstance(word, bool):
-                    ids.append(word)
-                else:
-                    raise CommandError(
-                        f"{shown(self.name)}: entry {count + len(ids) + 1} of the list is not "
-                        "a token id"
-                    )
-            count += len(ids)
-            yield ids
-
-    def _words(self) -> Iterator[list[object]]:
         texts = (chunk.decode("ascii", errors="replace") for chunk in self._chunks())
-        start = ""
-        for text in texts:
-            start = text.lstrip()
-            if start:
-                break
-        if start.startswith("["):
-            return self._json(chain((start[1:],), texts))
-        return _split(chain((start,), texts))
+        start = next((stripped for text in texts if (stripped := text.lstrip())), "")
+        is_json = start.startswith("[")
+        if is_json:
+            lists, form = self._elements(chain((start[1:],), texts)), _JSON_NUMBER
+        else:
+            lists, form = _words(chain((start,), texts)), _NUMBER
+        count = 0
+        for words in lists:
+            for number, word in enumerate(words, count + 1):
+                if not form.fullmatch(word):
+                    raise CommandError(
+                        f"{shown(self.name)}: entry {number} of the list is not a token id"
+                    )
+            yield list(map(int, words))
+            count += len(words)
 
-    def _json(self, texts: Iterable[str]) -> Iterator[list[object]]:
-        """The elements of a JSON list after its bracket, as far as its commas say."""
-        rest = ""
-        is_first = True
+    def _elements(self, texts: Iterable[str]) -> Iterator[list[str]]:
+        """What stands between the commas of a JSON list, after its bracket."""
+        rest, is_first = "", True
         for text in texts:
-            whole, comma, rest = (rest + text).rpartition(",")
-            if comma:
-                yield self._elements(whole)
-                is_first = False
-        last = rest.rstrip()
-        if not last.endswith("]"):
+            *words, rest = (rest + text).split(",")
+            yield self._stripped(words)
+            is_first = is_first and not words
+        rest = rest.rstrip()
+        if not rest.endswith("]"):
             raise self._not_json()
-        if not is_first or last[:-1].strip():
-            yield self._elements(last[:-1])
+        if not is_first or rest[:-1].strip():
+            yield self._stripped([rest[:-1]])
 
-    def _elements(self, text: str) -> list[object]:
-        """What stands between two commas; never nothing."""
-        try:
-            elements: list[object] = json.loads(f"[{text}]")
-        except (ValueError, RecursionError):
-            raise self._not_json() from None
-        if not elements:
+    def _stripped(self, words: list[str]) -> list[str]:
+        words = [word.strip() for word in words]
+        if not all(words):
             raise self._not_json()
-        return elements
+        return words
 
     def _not_json(self) -> CommandError:
         return CommandError(f"{shown(self.name)}: not a JSON list of token ids")
@@ -180,7 +164,8 @@ def opened(name: str, *, writes: bool = False) -> Iterator[Input]:
         yield Input(name, file, progress)
 
 
-def _split(texts: Iterable[str]) -> Iterator[list[object]]:
+def _words(texts: Iterable[str]) -> Iterator[list[str]]:
+    """What stands between white space and commas."""
     rest = ""
     for text in texts:
         words = _SEPARATORS.split(rest + text)

@@ -36,9 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if command not in COMMANDS:
             return _run_other(command, arguments)
-        args = build_parser().parse_args(arguments)
+        args = build_parser(COMMANDS).parse_args(arguments)
         with _connect(args, os.environ) as client:
-            return COMMANDS[command](client, args)
+            return COMMANDS[command].run(client, args)
     except (CommandError, errors.TokenizerError) as error:
         message = in_options(str(error))
         sys.stderr.write(f"bytepair: {message}{_advice(error, message)}\n")
@@ -58,7 +58,7 @@ def _run_other(command: str, arguments: Sequence[str]) -> int:
         extension = extensions.load(command)
         if extension is not None:
             return extension.run(arguments[1:])
-    build_parser(extensions.summaries()).parse_args(arguments)
+    build_parser(COMMANDS, extensions.summaries()).parse_args(arguments)
     raise AssertionError("unreachable: without a command of its own the parser exits")
 
 
