@@ -63,13 +63,8 @@ def command(summary: str, options: Options = ()) -> Callable[[Run], Run]:
     return add
 
 
-def each_input(*, writes: bool = False, sums: bool = False) -> Callable[[OfInput], Run]:
-    """Make a function of one input one of all inputs.
-
-    Args:
-        writes: Whether it writes to standard output while it reads.
-        sums: Whether there is a total of the counts.
-    """
+def each_input(*, sums: bool = False) -> Callable[[OfInput], Run]:
+    """Make a function of one input one of all; `sums`: whether there is a total of the counts."""
 
     def of_all(of_input: OfInput) -> Run:
         @wraps(of_input)
@@ -77,7 +72,7 @@ def each_input(*, writes: bool = False, sums: bool = False) -> Callable[[OfInput
             results = Results(as_json=args.json)
             for name in args.files:
                 with results.errors_of(name):
-                    with opened(name, writes=writes and not args.json) as source:
+                    with opened(name) as source:
                         result = of_input(client, args, source)
                     results.add(name, result)
             return results.end(sums=sums)
@@ -139,7 +134,7 @@ def _chat(name: str, text: str) -> tuple[list[Any], list[Any]]:
 
 
 @command("text to token ids", (*ENCODING, *SPECIAL, *files(TEXT)))
-@each_input(writes=True)
+@each_input()
 def encode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Print the token ids of each file on one line, separated by spaces."""
     options = special_options(args)
@@ -159,7 +154,7 @@ def decode(client: TokenizerClient, args: Namespace) -> ExitStatus:
     """Write the text of token ids exactly as it is, with no line end added."""
     if args.json and args.errors == "bytes":
         raise CommandError("--errors bytes cannot be combined with --json", ExitStatus.USAGE)
-    return each_input(writes=True)(_decode)(client, args)
+    return each_input()(_decode)(client, args)
 
 
 def _decode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
@@ -190,7 +185,7 @@ def _decode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     "cut text to a number of tokens",
     (*ENCODING, *SPECIAL, *size("grapheme"), *TRUNCATING, *files(TEXT)),
 )
-@each_input(writes=True)
+@each_input()
 def truncate(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Write as much of each file as fits, with no line end added."""
     answer = client.with_raw_response.truncate(
@@ -218,7 +213,7 @@ def split(client: TokenizerClient, args: Namespace) -> ExitStatus:
     """Print a line of JSON for each chunk: its place in code points, its tokens, and its text.
     A file may have any size."""
     args.json = False  # each line is JSON, with and without the option
-    return each_input(writes=True)(_split)(client, args)
+    return each_input()(_split)(client, args)
 
 
 def _split(client: TokenizerClient, args: Namespace, source: Input) -> Result:

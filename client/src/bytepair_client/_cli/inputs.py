@@ -1,20 +1,13 @@
-"""Files and standard input, as text or as token ids, and on a terminal how far they have come."""
+"""Files and standard input, as text or as token ids."""
 
 from __future__ import annotations
 
 import codecs
 import io
-import os
 import re
-import stat
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from io import FileIO
 from itertools import chain
-from threading import Lock
-from time import monotonic
-from typing import Self
 
 from bytepair_client._cli.output import STANDARD_INPUT, CommandError, shown
 from bytepair_client._options import DEFAULT_MAX_UNARY_BYTES
@@ -29,14 +22,6 @@ _JSON_NUMBER = re.compile(r"-?[0-9]{1,20}")
 _MAX_DIGITS = 5000
 _SEPARATORS = re.compile(r"[\s,]+")
 
-#: What takes less is not worth a line.
-FIRST_AFTER_S = 0.5
-EVERY_S = 0.1
-
-_MAX_NAME = 40
-_ERASE = "\r\x1b[K"
-_MB = 1_000_000
-
 
 class Input:
     """One input, open.
@@ -46,12 +31,11 @@ class Input:
         is_large: Whether it is more than one request should hold.
     """
 
-    def __init__(self, name: str, file: io.FileIO, progress: Progress) -> None:
+    def __init__(self, name: str, file: io.FileIO) -> None:
         """Read the first DEFAULT_MAX_UNARY_BYTES, and see whether that is all."""
         self.name = name
         self.suffix = "" if name == STANDARD_INPUT else f" {name}"  # after a result
         self._file = file
-        self._progress = progress
         self._start = b""
         while len(self._start) <= DEFAULT_MAX_UNARY_BYTES:
             chunk = self._read()
@@ -134,7 +118,6 @@ class Input:
         start, self._start = self._start, b""
         while start:
             yield start
-            self._progress.add(len(start))
             start = self._read()
 
     def _read(self) -> bytes:
@@ -145,12 +128,11 @@ class Input:
 
 
 @contextmanager
-def opened(name: str, *, writes: bool = False) -> Iterator[Input]:
+def opened(name: str) -> Iterator[Input]:
     """Open a file, or standard input, for as long as the block runs.
 
     Args:
         name: The file's; STANDARD_INPUT for standard input.
-        writes: Whether the block writes to standard output meanwhile.
     Raises:
         CommandError: It cannot be read.
     """
@@ -160,8 +142,8 @@ def opened(name: str, *, writes: bool = False) -> Iterator[Input]:
         file = io.FileIO(name if is_file else _STANDARD_INPUT, closefd=is_file)
     except OSError as error:
         raise CommandError(f"{shown(name)}: {error.strerror}") from None
-    with file, Progress(shown(name), file, writes=writes) as progress:
-        yield Input(name, file, progress)
+    with file:
+        yield Input(name, file)
 
 
 def _words(texts: Iterable[str]) -> Iterator[list[str]]:
@@ -175,67 +157,3 @@ def _words(texts: Iterable[str]) -> Iterator[list[str]]:
             break
     if rest:
         yield [rest]
-
-
-class Progress:
-    """A line on standard error that tells how many bytes are done, and how fast.
-
-    It is shown on a terminal only, once the input has taken longer than a moment, and erased
-    at the end. There is none where results go to a terminal as they come.
-    """
-
-    def __init__(self, name: str, file: FileIO, *, writes: bool) -> None:
-        """Show nothing yet.
-
-        Args:
-            name: What is read.
-            file: Where it is read from; its size is the goal if it has one.
-            writes: Whether results are written meanwhile.
-        """
-        self._name = name if len(name) <= _MAX_NAME else f"…{name[1 - _MAX_NAME :]}"
-        self._size = _size(file)
-        self._done = 0
-        self._started = self._shown = monotonic()
-        self._lock = Lock()  # against the thread that reads the input
-        self._is_wanted = sys.stderr.isatty() and not (writes and sys.stdout.isatty())
-        self._is_shown = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.end()
-
-    def add(self, count: int) -> None:
-        """Note that this many more bytes are done."""
-        if not self._is_wanted:
-            return
-        now = monotonic()
-        with self._lock:
-            self._done += count
-            wait = EVERY_S if self._is_shown else FIRST_AFTER_S
-            if self._is_wanted and now - self._shown >= wait:
-                self._shown = now
-                self._is_shown = True
-                self._show(now - self._started)
-
-    def end(self) -> None:
-        """Erase the line; there is no other one."""
-        with self._lock:
-            self._is_wanted = False
-            if self._is_shown:
-                self._is_shown = False
-                sys.stderr.write(_ERASE)
-                sys.stderr.flush()
-
-    def _show(self, seconds: float) -> None:
-        goal = f" of {self._size / _MB:.1f}" if self._size else ""
-        rate = self._done / _MB / seconds
-        sys.stderr.write(f"{_ERASE}{self._name}: {self._done / _MB:.1f}{goal} MB, {rate:.1f} MB/s")
-        sys.stderr.flush()
-
-
-def _size(file: FileIO) -> int:
-    """The bytes of a regular file; 0 for what has no size, such as a pipe."""
-    status = os.fstat(file.fileno())
-    return status.st_size if stat.S_ISREG(status.st_mode) else 0
