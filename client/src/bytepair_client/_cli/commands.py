@@ -63,27 +63,24 @@ def command(summary: str, options: Options = ()) -> Callable[[Run], Run]:
     return add
 
 
-def each_input(*, sums: bool = False) -> Callable[[OfInput], Run]:
-    """Make a function of one input one of all; `sums`: whether there is a total of the counts."""
+def each_input(of_input: OfInput) -> Run:
+    """Make a function of one input one of all inputs."""
 
-    def of_all(of_input: OfInput) -> Run:
-        @wraps(of_input)
-        def run(client: TokenizerClient, args: Namespace) -> ExitStatus:
-            results = Results(as_json=args.json)
-            for name in args.files:
-                with results.errors_of(name):
-                    with opened(name) as source:
-                        result = of_input(client, args, source)
-                    results.add(name, result)
-            return results.end(sums=sums)
+    @wraps(of_input)
+    def run(client: TokenizerClient, args: Namespace) -> ExitStatus:
+        results = Results(as_json=args.json)
+        for name in args.files:
+            with results.errors_of(name):
+                with opened(name) as source:
+                    result = of_input(client, args, source)
+                results.add(name, result)
+        return results.end(sums=args.command == "count")
 
-        return run
-
-    return of_all
+    return run
 
 
 @command("count tokens", (*ENCODING, *SPECIAL, *files(TEXT)))
-@each_input(sums=True)
+@each_input
 def count(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Print the number of tokens of each file, and the total of several."""
     options, raw = special_options(args), client.with_raw_response
@@ -98,7 +95,7 @@ def count(client: TokenizerClient, args: Namespace, source: Input) -> Result:
 
 
 @command("count the tokens of a chat", (*ENCODING, CHAT_FORMAT, *files(CHAT)))
-@each_input()
+@each_input
 def count_chat(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Print the number of tokens of each chat as the model sees it, and whether that is exact or an
     estimate."""
@@ -134,7 +131,7 @@ def _chat(name: str, text: str) -> tuple[list[Any], list[Any]]:
 
 
 @command("text to token ids", (*ENCODING, *SPECIAL, *files(TEXT)))
-@each_input()
+@each_input
 def encode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Print the token ids of each file on one line, separated by spaces."""
     options = special_options(args)
@@ -154,7 +151,7 @@ def decode(client: TokenizerClient, args: Namespace) -> ExitStatus:
     """Write the text of token ids exactly as it is, with no line end added."""
     if args.json and args.errors == "bytes":
         raise CommandError("--errors bytes cannot be combined with --json", ExitStatus.USAGE)
-    return each_input()(_decode)(client, args)
+    return each_input(_decode)(client, args)
 
 
 def _decode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
@@ -185,7 +182,7 @@ def _decode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     "cut text to a number of tokens",
     (*ENCODING, *SPECIAL, *size("grapheme"), *TRUNCATING, *files(TEXT)),
 )
-@each_input()
+@each_input
 def truncate(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Write as much of each file as fits, with no line end added."""
     answer = client.with_raw_response.truncate(
@@ -213,7 +210,7 @@ def split(client: TokenizerClient, args: Namespace) -> ExitStatus:
     """Print a line of JSON for each chunk: its place in code points, its tokens, and its text.
     A file may have any size."""
     args.json = False  # each line is JSON, with and without the option
-    return each_input()(_split)(client, args)
+    return each_input(_split)(client, args)
 
 
 def _split(client: TokenizerClient, args: Namespace, source: Input) -> Result:
@@ -232,7 +229,7 @@ def _split(client: TokenizerClient, args: Namespace, source: Input) -> Result:
 
 
 @command("find what makes a count surprising", (*ENCODING, *files(TEXT)))
-@each_input()
+@each_input
 def inspect_text(client: TokenizerClient, _args: Namespace, source: Input) -> Result:
     """Print what in each file makes its tokens surprising: control tokens that are spelled or
     nearly so, invisible characters, white space at the end, and more."""
