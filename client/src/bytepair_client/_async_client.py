@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from bytepair_client._async_stream import AsyncStream, is_being_cancelled
 from bytepair_client._base import BaseClient
 from bytepair_client._call import Method, Prepared, StreamCall
-from bytepair_client._methods import method_of, prepared
+from bytepair_client._methods import method_of
 from bytepair_client._operations import (
     chats,
     context,
@@ -32,58 +32,40 @@ Argument = TypeVar("Argument")
 R = TypeVar("R")
 
 
+async def _value(client: AsyncTokenizerClient, call: Prepared[Any, Plain]) -> Plain:
+    return await call.value(client)
+
+
+async def _answer(raw: AsyncRawResponses, call: Prepared[Response, Any]) -> Response:
+    return await call.answer(raw._client)
+
+
 def plain(
-    operation: Callable[Concatenate[Defaults, P], Prepared[Response, Plain]],
+    operation: Callable[Concatenate[Defaults, P], Prepared[Any, Plain]],
 ) -> Callable[Concatenate[AsyncTokenizerClient, P], Coroutine[Any, Any, Plain]]:
     """The method that returns the plain value of an answer."""
-
-    @method_of(operation)
-    async def method(self: AsyncTokenizerClient, /, *args: P.args, **kwargs: P.kwargs) -> Plain:
-        return await prepared(operation, self._defaults, args, kwargs).value(self)
-
-    return method
+    return method_of(operation, _value)
 
 
 def raw(
     operation: Callable[Concatenate[Defaults, P], Prepared[Response, Any]],
 ) -> Callable[Concatenate[AsyncRawResponses, P], Coroutine[Any, Any, Response]]:
     """The method that returns an answer."""
-
-    @method_of(operation)
-    async def method(self: AsyncRawResponses, /, *args: P.args, **kwargs: P.kwargs) -> Response:
-        client = self._client
-        return await prepared(operation, client._defaults, args, kwargs).answer(client)
-
-    return method
+    return method_of(operation, _answer)
 
 
 def stream(
     operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Plain]],
 ) -> Callable[Concatenate[AsyncTokenizerClient, P], AsyncStream[Response, Plain]]:
     """The method that gives the plain value of each answer."""
-
-    @method_of(operation)
-    def method(
-        self: AsyncTokenizerClient, /, *args: P.args, **kwargs: P.kwargs
-    ) -> AsyncStream[Response, Plain]:
-        return AsyncStream(self, prepared(operation, self._defaults, args, kwargs))
-
-    return method
+    return method_of(operation, AsyncStream)
 
 
 def raw_stream(
     operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Any]],
 ) -> Callable[Concatenate[AsyncRawResponses, P], AsyncStream[Response, Response]]:
     """The method that gives the answers."""
-
-    @method_of(operation)
-    def method(
-        self: AsyncRawResponses, /, *args: P.args, **kwargs: P.kwargs
-    ) -> AsyncStream[Response, Response]:
-        call = prepared(operation, self._client._defaults, args, kwargs)
-        return AsyncStream(self._client, call.with_messages())
-
-    return method
+    return method_of(operation, lambda raw, call: AsyncStream(raw._client, call.with_messages()))
 
 
 class AsyncTokenizerClient(BaseClient):
@@ -214,6 +196,7 @@ class AsyncRawResponses:
 
     def __init__(self, client: AsyncTokenizerClient) -> None:
         self._client = client
+        self._defaults = client._defaults
 
     encode = raw(encoding.encode)
     encode_with_offsets = raw(encoding.encode_with_offsets)

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 
 from bytepair_client._base import BaseClient
 from bytepair_client._call import Method, Prepared, StreamCall, run
-from bytepair_client._methods import method_of, prepared
+from bytepair_client._methods import method_of
 from bytepair_client._operations import (
     chats,
     context,
@@ -34,57 +34,31 @@ R = TypeVar("R")
 
 
 def plain(
-    operation: Callable[Concatenate[Defaults, P], Prepared[Response, Plain]],
+    operation: Callable[Concatenate[Defaults, P], Prepared[Any, Plain]],
 ) -> Callable[Concatenate[TokenizerClient, P], Plain]:
     """The method that returns the plain value of an answer."""
-
-    @method_of(operation)
-    def method(self: TokenizerClient, /, *args: P.args, **kwargs: P.kwargs) -> Plain:
-        return run(prepared(operation, self._defaults, args, kwargs).value(self))
-
-    return method
+    return method_of(operation, lambda client, call: run(call.value(client)))
 
 
 def raw(
     operation: Callable[Concatenate[Defaults, P], Prepared[Response, Any]],
 ) -> Callable[Concatenate[RawResponses, P], Response]:
     """The method that returns an answer."""
-
-    @method_of(operation)
-    def method(self: RawResponses, /, *args: P.args, **kwargs: P.kwargs) -> Response:
-        client = self._client
-        return run(prepared(operation, client._defaults, args, kwargs).answer(client))
-
-    return method
+    return method_of(operation, lambda raw, call: run(call.answer(raw._client)))
 
 
 def stream(
     operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Plain]],
 ) -> Callable[Concatenate[TokenizerClient, P], Stream[Response, Plain]]:
     """The method that gives the plain value of each answer."""
-
-    @method_of(operation)
-    def method(
-        self: TokenizerClient, /, *args: P.args, **kwargs: P.kwargs
-    ) -> Stream[Response, Plain]:
-        return Stream(self, prepared(operation, self._defaults, args, kwargs))
-
-    return method
+    return method_of(operation, Stream)
 
 
 def raw_stream(
     operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Any]],
 ) -> Callable[Concatenate[RawResponses, P], Stream[Response, Response]]:
     """The method that gives the answers."""
-
-    @method_of(operation)
-    def method(
-        self: RawResponses, /, *args: P.args, **kwargs: P.kwargs
-    ) -> Stream[Response, Response]:
-        call = prepared(operation, self._client._defaults, args, kwargs)
-        return Stream(self._client, call.with_messages())
-
-    return method
+    return method_of(operation, lambda raw, call: Stream(raw._client, call.with_messages()))
 
 
 class TokenizerClient(BaseClient):
@@ -209,6 +183,7 @@ class RawResponses:
 
     def __init__(self, client: TokenizerClient) -> None:
         self._client = client
+        self._defaults = client._defaults
 
     encode = raw(encoding.encode)
     encode_with_offsets = raw(encoding.encode_with_offsets)
