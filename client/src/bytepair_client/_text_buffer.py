@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from bytepair.v1 import context_pb2, stream_pb2
 from google.protobuf.message import Message
 
+from bytepair_client._call import Method, StreamCall
 from bytepair_client._errors import InvalidUtf8, SpecialTokenInText, TokenizerError
+from bytepair_client._options import Defaults
 from bytepair_client._send_buffer import SendBuffer, shift
 from bytepair_client._text import lone_surrogate
 
@@ -20,6 +23,53 @@ TextRequest = (
     | type[stream_pb2.CountStreamRequest]
     | type[context_pb2.SplitStreamRequest]
 )
+
+
+Pieces = Iterable[str | bytes] | AsyncIterable[str | bytes]
+Response = TypeVar("Response", bound=Message)
+Plain = TypeVar("Plain")
+
+#: In one request: enough that the cost of a message is negligible.
+MAX_PIECE_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TextStream(Generic[Response, Plain]):
+    """An RPC that takes a text in pieces: what its calls have in common."""
+
+    method: Method[Response]
+    request: TextRequest
+    plain: Callable[[Response], Plain]  # these and those below as in StreamCall
+    answers_each: bool = True
+    gives_lists: bool = False
+    restarts: bool = False  # whether the text may be sent again, as no output is repeated then
+
+    def call(
+        self,
+        defaults: Defaults,
+        config: Any,
+        pieces: Pieces | str | bytes,
+        timeout: float | None,
+    ) -> StreamCall[Response, Plain]:
+        """The call with a configuration of this RPC, for a text or its pieces."""
+        is_one = isinstance(pieces, str | bytes | bytearray | memoryview)
+        source: Any = (pieces,) if is_one else pieces
+        # An iterator is its own: it cannot be read again.
+        can_read_again = (
+            self.restarts and isinstance(source, Iterable) and iter(source) is not source
+        )
+        # Never more than a server takes at once.
+        piece_bytes = min(MAX_PIECE_BYTES, defaults.max_unary_bytes)
+        return StreamCall(
+            self.method,
+            TextBuffer(config, self.request, piece_bytes),
+            source,
+            timeout,
+            self.plain,
+            self.answers_each,
+            (lambda: source) if can_read_again else None,
+            self.gives_lists,
+        )
 
 
 class TextBuffer(SendBuffer[bytearray]):

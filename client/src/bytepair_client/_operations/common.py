@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypedDict, TypeVar, get_args
 from bytepair.v1 import text_pb2
 from google.protobuf.message import Message
 
-from bytepair_client._call import Call, Fallback, Method, StreamCall
+from bytepair_client._call import Call, Fallback, Method
 from bytepair_client._options import (
     NOT_GIVEN,
     Defaults,
@@ -30,6 +30,7 @@ from bytepair_client._text import (
     wire_allowed,
     wire_disallowed,
 )
+from bytepair_client._text_buffer import TextStream
 
 DecodeErrors = Literal["replace", "strict"]
 Level = Literal["code_point", "grapheme", "word", "sentence", "line", "paragraph"]
@@ -110,15 +111,13 @@ def text_call(
     defaults: Defaults,
     timeout: Timeout,
     *,
-    stream: Callable[[Defaults, Any, Any, float | None], StreamCall[Any, Any]],
-    config: type[Message],
+    stream: TextStream[Any, Any],
     join: Callable[[Sequence[Any]], Response] | None = None,
 ) -> Call[Response, Plain]:
     """The call for one text: `request` and the text, or a stream if it is too large for one.
 
     Args:
-        stream: Makes the stream, of the client's defaults, a configuration, pieces and seconds.
-        config: The type of that configuration, which takes the fields of `request`.
+        stream: Its configuration takes the fields of `request`.
         join: From the stream's answers to the one; None to copy their fields in order.
     """
     seconds = chosen_timeout(defaults, timeout)
@@ -132,7 +131,8 @@ def text_call(
     def fallback(limit: int | None) -> Fallback[Response]:
         served = within(defaults, limit)
         seconds = timeout_for(served, timeout, len(text))
-        streamed = stream(served, copied(request, config()), (text,), seconds)
+        config = copied(request, stream.request().config)
+        streamed = stream.call(served, config, text, seconds)
         return Fallback(streamed.with_messages(), join or partial(joined, method))
 
     return Call(method, request, seconds, plain, fallback, is_large)

@@ -27,9 +27,10 @@ from bytepair_client._operations.common import (
     tokens,
     with_text_options,
 )
-from bytepair_client._operations.streaming import Pieces, stream_timeout, text_stream
+from bytepair_client._operations.streaming import stream_timeout
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout
 from bytepair_client._text import DisallowedSpecial, set_text
+from bytepair_client._text_buffer import Pieces, TextStream
 
 TRUNCATE = method(context_pb2.TruncateResponse, "Truncate")
 BATCH_TRUNCATE = method(context_pb2.BatchTruncateResponse, "BatchTruncate")
@@ -228,8 +229,7 @@ def split(
         lambda answer: [_chunk(each, text[each.start : each.end]) for each in answer.chunks],
         defaults,
         timeout,
-        stream=_split_call,
-        config=context_pb2.SplitStreamConfig,
+        stream=_splitting(),
         join=_joined,
     )
 
@@ -261,7 +261,7 @@ def split_stream(
     """
     config = context_pb2.SplitStreamConfig(with_text=True)
     copied(split(defaults, "", max_tokens, **options).request, config)
-    return _split_call(defaults, config, pieces, stream_timeout(timeout))
+    return _splitting().call(defaults, config, pieces, stream_timeout(timeout))
 
 
 def inspect(
@@ -286,25 +286,11 @@ def inspect(
     return Call(INSPECT, request, chosen_timeout(defaults, timeout), _inspection)
 
 
-def _split_call(
-    defaults: Defaults,
-    config: context_pb2.SplitStreamConfig,
-    pieces: Pieces,
-    timeout: float | None,
-) -> StreamCall[context_pb2.SplitStreamResponse, Chunk]:
+def _splitting() -> TextStream[context_pb2.SplitStreamResponse, Chunk]:
     # From an answer comes a list, from the stream each of its chunks.
     plain: Any = partial(_new_chunks, [])
-    return text_stream(
-        SPLIT_STREAM,
-        context_pb2.SplitStreamRequest,
-        config,
-        pieces,
-        plain,
-        defaults,
-        timeout,
-        gives_lists=True,
-        restarts=True,
-    )
+    request = context_pb2.SplitStreamRequest
+    return TextStream(SPLIT_STREAM, request, plain, gives_lists=True, restarts=True)
 
 
 def _new_chunks(given: list[int], answer: context_pb2.SplitStreamResponse) -> list[Chunk]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple, Unpack, overload
 
-from bytepair.v1 import stream_pb2, text_pb2, tokenizer_pb2
+from bytepair.v1 import text_pb2, tokenizer_pb2
 
 from bytepair_client._call import Call, method
 from bytepair_client._errors import TokenizerError
@@ -18,7 +18,7 @@ from bytepair_client._operations.common import (
     text_call,
     with_text_options,
 )
-from bytepair_client._operations.streaming import count_stream_call, encode_stream_call
+from bytepair_client._operations.streaming import COUNTING, ENCODING
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, checked_limit, chosen_timeout
 from bytepair_client._text import DisallowedSpecial, Text, set_text
 
@@ -77,8 +77,7 @@ def encode(
         _ids,
         defaults,
         timeout,
-        stream=encode_stream_call,
-        config=stream_pb2.EncodeStreamConfig,
+        stream=ENCODING,
     )
 
 
@@ -200,8 +199,7 @@ def count(
         _count,
         defaults,
         timeout,
-        stream=count_stream_call,
-        config=stream_pb2.CountStreamConfig,
+        stream=COUNTING,
     )
 
 

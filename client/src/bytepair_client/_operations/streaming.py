@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, Literal, TypeVar, Unpack, overload
+from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Sequence
+from typing import Any, Literal, Unpack, overload
 
 from bytepair.v1 import stream_pb2, text_pb2
-from google.protobuf.message import Message
 
-from bytepair_client._call import Call, Fallback, Method, StreamCall, method
+from bytepair_client._call import Call, Fallback, StreamCall, method
 from bytepair_client._ids_buffer import IdsBuffer
 from bytepair_client._operations.common import (
     DecodeErrors,
@@ -29,20 +28,27 @@ from bytepair_client._options import (
     utf8,
 )
 from bytepair_client._text import DisallowedSpecial, set_ids
-from bytepair_client._text_buffer import TextBuffer, TextConfig, TextRequest
+from bytepair_client._text_buffer import Pieces, TextStream
 
 ENCODE_STREAM = method(stream_pb2.EncodeStreamResponse, "EncodeStream", streamed=True)
 DECODE_STREAM = method(stream_pb2.DecodeStreamResponse, "DecodeStream", streamed=True)
 COUNT_STREAM = method(stream_pb2.CountStreamResponse, "CountStream", streamed=True)
 
+ENCODING = TextStream(
+    ENCODE_STREAM, stream_pb2.EncodeStreamRequest, lambda answer: list(answer.ids)
+)
+COUNTING = TextStream(
+    COUNT_STREAM,
+    stream_pb2.CountStreamRequest,
+    lambda answer: answer.count,
+    answers_each=False,
+    restarts=True,
+)
+
 #: In one request: enough that the cost of a message is negligible.
-MAX_PIECE_BYTES = 256 * 1024
 MAX_PIECE_IDS = 8192
 
 Ids = Iterable[int | Sequence[int]] | AsyncIterable[int | Sequence[int]]
-Pieces = Iterable[str | bytes] | AsyncIterable[str | bytes]
-Response = TypeVar("Response", bound=Message)
-Plain = TypeVar("Plain")
 
 
 class DecodeStreamOptions(EncodingOptions, total=False):
@@ -152,7 +158,7 @@ def encode_stream(
     """
     config = stream_pb2.EncodeStreamConfig()
     with_text_options(config, defaults, disallowed_special, **options)
-    return encode_stream_call(defaults, config, pieces, stream_timeout(timeout))
+    return ENCODING.call(defaults, config, pieces, stream_timeout(timeout))
 
 
 def count_stream(
@@ -181,10 +187,12 @@ def count_stream(
     """
     config = stream_pb2.CountStreamConfig(limit=checked_limit(limit))
     with_text_options(config, defaults, disallowed_special, **options)
-    stream = count_stream_call(defaults, config, pieces, stream_timeout(timeout))
+    stream = COUNTING.call(defaults, config, pieces, stream_timeout(timeout))
     fallback = Fallback(stream.with_messages(), lambda answers: answers[-1])
     first = stream_pb2.CountStreamRequest(config=config)
-    return Call(COUNT_STREAM, first, stream.timeout, _count, lambda _: fallback, is_large=True)
+    return Call(
+        COUNT_STREAM, first, stream.timeout, stream.plain, lambda _: fallback, is_large=True
+    )
 
 
 def decode_stream_call(
@@ -198,73 +206,6 @@ def decode_stream_call(
     plain = _data if config.as_bytes else _text
     source = _slices(ids, size) if isinstance(ids, Sequence) else ids
     return StreamCall(DECODE_STREAM, IdsBuffer(config, size), source, timeout, plain)
-
-
-def encode_stream_call(
-    defaults: Defaults,
-    config: stream_pb2.EncodeStreamConfig,
-    pieces: Pieces,
-    timeout: float | None,
-) -> StreamCall[stream_pb2.EncodeStreamResponse, list[int]]:
-    """EncodeStream with this configuration."""
-    request = stream_pb2.EncodeStreamRequest
-    return text_stream(ENCODE_STREAM, request, config, pieces, _ids, defaults, timeout)
-
-
-def count_stream_call(
-    defaults: Defaults,
-    config: stream_pb2.CountStreamConfig,
-    pieces: Pieces,
-    timeout: float | None,
-) -> StreamCall[stream_pb2.CountStreamResponse, int]:
-    """CountStream with this configuration."""
-    request = stream_pb2.CountStreamRequest
-    return text_stream(
-        COUNT_STREAM,
-        request,
-        config,
-        pieces,
-        _count,
-        defaults,
-        timeout,
-        answers_each=False,
-        restarts=True,
-    )
-
-
-def text_stream(
-    method: Method[Response],
-    request: TextRequest,
-    config: TextConfig,
-    pieces: Pieces | str | bytes,
-    plain: Callable[[Response], Plain],
-    defaults: Defaults,
-    timeout: float | None,
-    *,
-    answers_each: bool = True,
-    gives_lists: bool = False,
-    restarts: bool = False,
-) -> StreamCall[Response, Plain]:
-    """A stream that sends text: the arguments are those of TextBuffer and of StreamCall.
-
-    `restarts`: whether pieces may be sent again from the first, as no output is repeated then.
-    """
-    is_one = isinstance(pieces, str | bytes | bytearray | memoryview)
-    source: Any = (pieces,) if is_one else pieces
-    # An iterator is its own: it cannot be read again.
-    can_read_again = restarts and isinstance(source, Iterable) and iter(source) is not source
-    # Never more than a server takes at once.
-    piece_bytes = min(MAX_PIECE_BYTES, defaults.max_unary_bytes)
-    return StreamCall(
-        method,
-        TextBuffer(config, request, piece_bytes),
-        source,
-        timeout,
-        plain,
-        answers_each,
-        (lambda: source) if can_read_again else None,
-        gives_lists,
-    )
 
 
 def stream_timeout(timeout: Timeout) -> float | None:
@@ -282,11 +223,3 @@ def _text(answer: stream_pb2.DecodeStreamResponse) -> str:
 
 def _data(answer: stream_pb2.DecodeStreamResponse) -> bytes:
     return answer.data
-
-
-def _ids(answer: stream_pb2.EncodeStreamResponse) -> list[int]:
-    return list(answer.ids)
-
-
-def _count(answer: stream_pb2.CountStreamResponse) -> int:
-    return answer.count
