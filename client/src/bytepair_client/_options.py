@@ -43,7 +43,6 @@ Fingerprint = str | None | NotGiven
 
 #: As gRPC over HTTP/2 defines it.
 _METADATA_NAME: Final = re.compile(r"[a-z0-9_.-]+")
-_MAX_COUNT_LIMIT: Final = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -157,13 +156,6 @@ def checked_size(field: str, size: int) -> int:
     if size < 1:
         raise invalid(field, "must be at least 1")
     return size
-
-
-def checked_limit(limit: int | None) -> int | None:
-    """Return `limit` if it is None or a number that a request can hold."""
-    if limit is not None and not 0 <= limit <= _MAX_COUNT_LIMIT:
-        raise invalid("limit", f"must be 0 to {_MAX_COUNT_LIMIT}, or None to count all")
-    return limit
 
 
 def call_metadata(

@@ -97,7 +97,7 @@ def wire_allowed(allowed: AllowedSpecial) -> list[str]:
         return []
     if _EVERY in allowed:
         raise invalid("allowed_special", f'give "all" by itself, not "{_EVERY}"')
-    return sorted(utf8("allowed_special", token) for token in allowed)
+    return sorted(allowed)
 
 
 def wire_disallowed(disallowed: DisallowedSpecial) -> text_pb2.DisallowedSpecial:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Unpack
+from typing import Any
 
 from bytepair.v1 import chat_pb2
 
-from bytepair_client._operations.common import EncodingOptions, set_encoding
-from bytepair_client._options import Defaults, invalid, utf8
-from bytepair_client._text import DisallowedSpecial, wire_disallowed
+from bytepair_client._operations.common import EncodingOptions, Filled, fill, set_field
+from bytepair_client._options import Defaults, invalid
 
 ChatMessages = Iterable[Mapping[str, Any]]
 ChatTools = Iterable[Mapping[str, Any] | str] | None
@@ -25,13 +24,7 @@ _TEXTS = (
     "constrain",
 )
 _FIELDS = frozenset({"role", "content", "tool_calls", "reasoning_content", *_TEXTS})
-_PAST_REASONING = {
-    "default": chat_pb2.PAST_REASONING_UNSPECIFIED,
-    "keep": chat_pb2.PAST_REASONING_KEEP,
-    "before_first_final": chat_pb2.PAST_REASONING_BEFORE_FIRST_FINAL,
-    "before_last_final_if_answered": chat_pb2.PAST_REASONING_BEFORE_LAST_FINAL_IF_ANSWERED,
-    "before_last_final": chat_pb2.PAST_REASONING_BEFORE_LAST_FINAL,
-}
+_RENDERING = frozenset(chat_pb2.ChatOptions.DESCRIPTOR.fields_by_name)
 
 
 class ChatOptions(EncodingOptions, total=False):
@@ -46,42 +39,18 @@ class ChatOptions(EncodingOptions, total=False):
     expected_format_fingerprint: str
 
 
-def set_chat_options(
-    request: Any,
-    defaults: Defaults,
-    chat_format: str,
-    disallowed_special: DisallowedSpecial,
-    *,
-    add_generation_prompt: bool = True,
-    continue_final_message: bool = False,
-    past_reasoning: str = "default",
-    reasoning_effort: str = "",
-    current_date: str = "",
-    format_options: Mapping[str, str] | None = None,
-    expected_format_fingerprint: str = "",
-    **options: Unpack[EncodingOptions],
-) -> None:
-    """Say in a request how chats are rendered, and by what.
+def chat_request(
+    request: Filled, defaults: Defaults, messages: ChatMessages, tools: ChatTools, **fields: Any
+) -> Filled:
+    """Fill a request for a chat, and the options of its rendering in it.
 
-    Raises:
-        InvalidOption: A value is not one of those that there are.
+    Returns it. Raises InvalidOption.
     """
-    request.format = utf8("format", chat_format)
-    request.expected_format_fingerprint = utf8(
-        "expected_format_fingerprint", expected_format_fingerprint
-    )
-    request.disallowed_special = wire_disallowed(disallowed_special)
-    set_encoding(request, defaults, **options)
-    if past_reasoning not in _PAST_REASONING:
-        raise invalid("past_reasoning", f"must be one of {', '.join(_PAST_REASONING)}")
-    rendering: chat_pb2.ChatOptions = request.options
-    rendering.add_generation_prompt = add_generation_prompt
-    rendering.continue_final_message = continue_final_message
-    rendering.past_reasoning = _PAST_REASONING[past_reasoning]
-    rendering.reasoning_effort = utf8("reasoning_effort", reasoning_effort)
-    rendering.current_date = utf8("current_date", current_date)
-    for key, value in (format_options or {}).items():
-        rendering.format_options[utf8("format_options", key)] = utf8("format_options", value)
+    wire: Any = request
+    for name in _RENDERING & fields.keys():
+        set_field(wire.options, name, fields.pop(name))
+    set_chat(wire, messages, tools)
+    return fill(request, defaults, **fields)
 
 
 def set_chat(wire: Any, messages: ChatMessages, tools: ChatTools) -> None:

@@ -14,16 +14,14 @@ from bytepair_client._operations.chat_requests import (
     ChatMessages,
     ChatOptions,
     ChatTools,
+    chat_request,
     set_chat,
-    set_chat_options,
 )
 from bytepair_client._options import (
     NOT_GIVEN,
     Defaults,
     Timeout,
-    checked_limit,
     chosen_timeout,
-    invalid,
 )
 from bytepair_client._text import DisallowedSpecial
 
@@ -76,9 +74,16 @@ def count_chat(
     Returns:
         The number of tokens, at most `limit` + 1.
     """
-    request = chat_pb2.CountChatRequest(limit=checked_limit(limit))
-    set_chat_options(request, defaults, format, disallowed_special, **options)
-    set_chat(request, messages, tools)
+    request = chat_request(
+        chat_pb2.CountChatRequest(),
+        defaults,
+        messages,
+        tools,
+        format=format,
+        limit=limit,
+        disallowed_special=disallowed_special,
+        **options,
+    )
     return Call(COUNT_CHAT, request, chosen_timeout(defaults, timeout), _count)
 
 
@@ -103,9 +108,15 @@ def encode_chat(
     Returns:
         The ids.
     """
-    request = chat_pb2.EncodeChatRequest()
-    set_chat_options(request, defaults, format, disallowed_special, **options)
-    set_chat(request, messages, tools)
+    request = chat_request(
+        chat_pb2.EncodeChatRequest(),
+        defaults,
+        messages,
+        tools,
+        format=format,
+        disallowed_special=disallowed_special,
+        **options,
+    )
     seconds = chosen_timeout(defaults, timeout)
     return Call(ENCODE_CHAT, request, seconds, lambda answer: list(answer.ids))
 
@@ -143,21 +154,21 @@ def fit_chat(
     Raises:
         BudgetTooSmall: The messages that must be kept do not fit.
     """
-    try:
-        request = chat_pb2.FitChatRequest(
-            max_tokens=max_tokens,
-            reserve_tokens=reserve_tokens,
-            keep_system=keep_system,
-            pinned=pinned,
-            min_last_turns=min_last_turns,
-            refill_percent=refill_percent,
-        )
-    except (TypeError, ValueError):
-        raise invalid(
-            "max_tokens", "this and the other numbers must be integers of 0 or more"
-        ) from None
-    set_chat_options(request, defaults, format, disallowed_special, **options)
-    set_chat(request, messages, tools)
+    request = chat_request(
+        chat_pb2.FitChatRequest(),
+        defaults,
+        messages,
+        tools,
+        format=format,
+        max_tokens=max_tokens,
+        reserve_tokens=reserve_tokens,
+        keep_system=keep_system,
+        pinned=list(pinned),
+        min_last_turns=min_last_turns,
+        refill_percent=refill_percent,
+        disallowed_special=disallowed_special,
+        **options,
+    )
     seconds = chosen_timeout(defaults, timeout)
     return Call(FIT_CHAT, request, seconds, lambda answer: list(answer.kept))
 
@@ -207,8 +218,16 @@ def count_chat_batch(
     """
     of_batch, of_chats = batch_options(options)
     # With the fields that a request for one chat has too, and without one.
-    single = chat_pb2.CountChatRequest(limit=checked_limit(limit))
-    set_chat_options(single, defaults, format, disallowed_special, **of_chats)
+    single = chat_request(
+        chat_pb2.CountChatRequest(),
+        defaults,
+        (),
+        (),
+        format=format,
+        limit=limit,
+        disallowed_special=disallowed_special,
+        **of_chats,
+    )
 
     def one(chat: _Chat, timeout: Timeout) -> Call[chat_pb2.CountChatResponse, int]:
         request = chat_pb2.CountChatRequest()

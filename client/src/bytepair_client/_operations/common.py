@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
-from typing import Any, Final, Literal, TypedDict, TypeVar, get_args
+from typing import Any, Final, Literal, TypedDict, TypeVar
 
-from bytepair.v1 import text_pb2
+from bytepair.v1 import chat_pb2, context_pb2, text_pb2
 from google.protobuf.message import Message
 
 from bytepair_client._call import Call, Fallback, Method
@@ -17,7 +17,6 @@ from bytepair_client._options import (
     Defaults,
     Fingerprint,
     Timeout,
-    checked_limit,
     chosen_timeout,
     invalid,
     utf8,
@@ -40,6 +39,7 @@ T = TypeVar("T")
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")
 Copied = TypeVar("Copied", bound=Message)
+Filled = TypeVar("Filled", bound=Message)
 
 
 class EncodingOptions(TypedDict, total=False):
@@ -70,37 +70,46 @@ def named_encoding(defaults: Defaults, encoding: str | None) -> str:
     return utf8("encoding", name)
 
 
-def set_encoding(
-    request: Any,
+def fill(
+    request: Filled,
     defaults: Defaults,
-    encoding: str | None = None,
-    expected_fingerprint: Fingerprint = NOT_GIVEN,
-) -> None:
-    """Say in `request` which encoding is meant, and what it must be. Raises InvalidOption."""
-    request.encoding = name = named_encoding(defaults, encoding)
-    if expected_fingerprint is NOT_GIVEN:
-        # The client's fingerprint is that of the client's encoding; of another it says nothing.
-        expected_fingerprint = defaults.expected_fingerprint if name == defaults.encoding else None
-    if expected_fingerprint:
-        request.expected_fingerprint = utf8("expected_fingerprint", expected_fingerprint)
-
-
-def with_text_options(
-    request: Any,
-    defaults: Defaults,
-    disallowed_special: DisallowedSpecial,
     *,
     encoding: str | None = None,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
-    allowed_special: AllowedSpecial = frozenset(),
-    add_special_tokens: bool = False,
-) -> Any:
-    """Say in `request` how texts are encoded. Returns it. Raises InvalidOption."""
-    request.allowed_special.extend(wire_allowed(allowed_special))
-    request.disallowed_special = wire_disallowed(disallowed_special)
-    request.add_special_tokens = add_special_tokens
-    set_encoding(request, defaults, encoding, expected_fingerprint)
+    **fields: Any,
+) -> Filled:
+    """Set the fields of a request, or of a stream's configuration, from arguments of their names.
+
+    Returns it. Raises InvalidOption.
+    """
+    name = named_encoding(defaults, encoding)
+    if expected_fingerprint is NOT_GIVEN:
+        # The client's fingerprint is that of the client's encoding; of another it says nothing.
+        expected_fingerprint = defaults.expected_fingerprint if name == defaults.encoding else None
+    set_field(request, "encoding", name)
+    set_field(request, "expected_fingerprint", expected_fingerprint)
+    for field, value in fields.items():
+        set_field(request, field, value)
     return request
+
+
+def set_field(message: Message, name: str, value: Any) -> None:
+    """Set one field from an argument of its name; None leaves it unset. Raises InvalidOption."""
+    if value is not None and name in _WIRE:
+        value = _WIRE[name](value)
+    if value is None:
+        return
+    try:
+        if isinstance(value, list | tuple):
+            getattr(message, name).extend(value)
+        elif isinstance(value, Mapping):
+            getattr(message, name).update(value)
+        else:
+            setattr(message, name, value)
+    except UnicodeEncodeError:
+        raise invalid(name, "not UTF-8") from None
+    except ValueError:
+        raise invalid(name, f"{value} is out of range") from None
 
 
 def text_call(
@@ -138,25 +147,33 @@ def text_call(
     return Call(method, request, seconds, plain, fallback, is_large)
 
 
-def enum_value(option: str, name: str, names: Any, enum: Any) -> Any:
-    """The value of an enum of the API, by its name in Python, which is one of the Literal `names`.
-
-    Raises InvalidOption.
-    """
-    if name not in get_args(names):
-        raise invalid(option, f"must be one of {', '.join(get_args(names))}")
-    return enum.Value(_prefix(enum) + name.upper())
+def enum_value(option: str, enum: Any, name: str) -> Any:
+    """The value of an enum of the API, by its name in Python. Raises InvalidOption."""
+    names = {enum_name(value, enum): value for value in enum.values() if value}
+    if name not in names:
+        raise invalid(option, f"must be one of {', '.join(names)}")
+    return names[name]
 
 
 def enum_name(value: int, enum: Any) -> str:
     """The name of a value in Python."""
     name: str = enum.Name(value)
-    return name.removeprefix(_prefix(enum)).lower()
+    return name.removeprefix(enum.Name(0).removesuffix("UNSPECIFIED")).lower()
 
 
-def _prefix(enum: Any) -> str:
-    unspecified: str = enum.Name(0)
-    return unspecified.removesuffix("UNSPECIFIED")
+def _past_reasoning(rule: str) -> Any:
+    return None if rule == "default" else enum_value("past_reasoning", chat_pb2.PastReasoning, rule)
+
+
+#: How arguments go into the fields of their names, where not as they are. Raise InvalidOption.
+_WIRE: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "allowed_special": wire_allowed,
+    "disallowed_special": wire_disallowed,
+    "errors": partial(enum_value, "errors", text_pb2.DecodeErrors),
+    "keep": partial(enum_value, "keep", context_pb2.Keep),
+    "level": partial(enum_value, "level", context_pb2.CutLevel),
+    "past_reasoning": _past_reasoning,
+}
 
 
 def one_text(text: object) -> str:
@@ -164,13 +181,6 @@ def one_text(text: object) -> str:
     if not isinstance(text, str):
         raise TypeError(f"text must be one str, not {type(text).__name__}")
     return text
-
-
-def tokens(option: str, value: int) -> int:
-    """A number of tokens for a request. Raises InvalidOption for a negative one."""
-    if value < 0:
-        raise invalid(option, f"must be 0 or more, not {value}")
-    return checked_limit(value) or 0
 
 
 def has_more_bytes(text: str, limit: int) -> bool:

@@ -20,12 +20,9 @@ from bytepair_client._operations.common import (
     copied,
     described,
     enum_name,
-    enum_value,
+    fill,
     one_text,
-    set_encoding,
     text_call,
-    tokens,
-    with_text_options,
 )
 from bytepair_client._operations.streaming import stream_timeout
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout
@@ -147,14 +144,16 @@ def truncate(
     Raises:
         BudgetTooSmall: The text does not fit, and neither does the marker alone.
     """
-    request = context_pb2.TruncateRequest(
-        max_tokens=tokens("max_tokens", max_tokens),
-        keep=enum_value("keep", keep, Keep, context_pb2.Keep),
-        level=enum_value("level", level, Level, context_pb2.CutLevel),
+    request = fill(
+        context_pb2.TruncateRequest(unit=CODE_POINT),
+        defaults,
+        max_tokens=max_tokens,
+        keep=keep,
+        level=level,
         marker=marker,
-        unit=CODE_POINT,
+        disallowed_special=disallowed_special,
+        **options,
     )
-    with_text_options(request, defaults, disallowed_special, **options)
     set_text(request, one_text(text))
     return Call(TRUNCATE, request, chosen_timeout(defaults, timeout), lambda answer: answer.text)
 
@@ -216,15 +215,18 @@ def split(
     Raises:
         BudgetTooSmall: A character has more than `max_tokens`.
     """
-    request = context_pb2.SplitRequest(
-        max_tokens=tokens("max_tokens", max_tokens),
-        overlap_tokens=tokens("overlap_tokens", overlap_tokens),
-        level=enum_value("level", level, Level, context_pb2.CutLevel),
-        unit=CODE_POINT,
+    request = fill(
+        context_pb2.SplitRequest(unit=CODE_POINT),
+        defaults,
+        max_tokens=max_tokens,
+        overlap_tokens=overlap_tokens,
+        level=level,
+        disallowed_special=disallowed_special,
+        **options,
     )
     return text_call(
         SPLIT,
-        with_text_options(request, defaults, disallowed_special, **options),
+        request,
         one_text(text),
         lambda answer: [_chunk(each, text[each.start : each.end]) for each in answer.chunks],
         defaults,
@@ -280,8 +282,7 @@ def inspect(
     Returns:
         What was found, with the count, and the tokens that no further text changes.
     """
-    request = context_pb2.InspectRequest(unit=CODE_POINT)
-    set_encoding(request, defaults, **options)
+    request = fill(context_pb2.InspectRequest(unit=CODE_POINT), defaults, **options)
     set_text(request, one_text(text))
     return Call(INSPECT, request, chosen_timeout(defaults, timeout), _inspection)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Literal, TypeVar, Unpack, overload
 
-from bytepair.v1 import stream_pb2, text_pb2, tokenizer_pb2
+from bytepair.v1 import stream_pb2, tokenizer_pb2
 
 from bytepair_client._call import Call, Fallback, method
 from bytepair_client._errors import TokenizerError
@@ -15,9 +15,8 @@ from bytepair_client._operations.common import (
     DecodeErrors,
     EncodingOptions,
     copied,
-    enum_value,
+    fill,
     joined,
-    set_encoding,
     timeout_for,
     within,
 )
@@ -62,11 +61,13 @@ def decode(
     Raises:
         UnknownTokenId: The encoding does not have one of the ids.
     """
-    request = tokenizer_pb2.DecodeRequest(
-        errors=enum_value("errors", errors, DecodeErrors, text_pb2.DecodeErrors),
+    request = fill(
+        tokenizer_pb2.DecodeRequest(),
+        defaults,
+        errors=errors,
         skip_special_tokens=skip_special_tokens,
+        **options,
     )
-    set_encoding(request, defaults, **options)
     return _ids_call(request, ids, _text, defaults, timeout)
 
 
@@ -89,8 +90,8 @@ def decode_bytes(
     Raises:
         UnknownTokenId: The encoding does not have one of the ids.
     """
-    request = tokenizer_pb2.DecodeRequest(as_bytes=True, skip_special_tokens=skip_special_tokens)
-    set_encoding(request, defaults, **options)
+    request = tokenizer_pb2.DecodeRequest(as_bytes=True)
+    fill(request, defaults, skip_special_tokens=skip_special_tokens, **options)
     return _ids_call(request, ids, lambda answer: answer.data, defaults, timeout)
 
 

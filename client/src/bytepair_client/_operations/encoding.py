@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple, Unpack, overload
+from typing import Any, Literal, NamedTuple, Unpack, get_args, overload
 
 from bytepair.v1 import text_pb2, tokenizer_pb2
 
@@ -13,13 +13,12 @@ from bytepair_client._operations.batches import Batch, TextBatchOptions, text_ba
 from bytepair_client._operations.common import (
     AllTextOptions,
     TextOptions,
-    copied,
     enum_value,
+    fill,
     text_call,
-    with_text_options,
 )
 from bytepair_client._operations.streaming import COUNTING, ENCODING
-from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, checked_limit, chosen_timeout
+from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout, invalid
 from bytepair_client._text import DisallowedSpecial, Text, set_text
 
 ENCODE = method(tokenizer_pb2.EncodeResponse, "Encode")
@@ -69,10 +68,12 @@ def encode(
     Raises:
         InvalidOption: An option is outside its domain; nothing was sent.
     """
-    request = tokenizer_pb2.EncodeRequest()
+    request = fill(
+        tokenizer_pb2.EncodeRequest(), defaults, disallowed_special=disallowed_special, **options
+    )
     return text_call(
         ENCODE,
-        with_text_options(request, defaults, disallowed_special, **options),
+        request,
         text,
         _ids,
         defaults,
@@ -104,10 +105,10 @@ def encode_with_offsets(
         inside a character has the offset of that character. The template's tokens after the text
         have the text's length.
     """
-    request = tokenizer_pb2.EncodeRequest(
-        offsets=enum_value("unit", unit, OffsetUnit, text_pb2.OffsetUnit)
-    )
-    copied(encode(defaults, "", **options).request, request)
+    request: Any = encode(defaults, "", **options).request
+    if unit not in get_args(OffsetUnit):
+        raise invalid("unit", f"must be one of {', '.join(get_args(OffsetUnit))}")
+    request.offsets = enum_value("unit", text_pb2.OffsetUnit, unit)
     set_text(request, text)
     return Call(
         ENCODE,
@@ -191,10 +192,16 @@ def count(
     Returns:
         The number of tokens, at most `limit` + 1; 0 for "" without a template.
     """
-    request = tokenizer_pb2.CountRequest(limit=checked_limit(limit))
+    request = fill(
+        tokenizer_pb2.CountRequest(),
+        defaults,
+        limit=limit,
+        disallowed_special=disallowed_special,
+        **options,
+    )
     return text_call(
         COUNT,
-        with_text_options(request, defaults, disallowed_special, **options),
+        request,
         text,
         _count,
         defaults,

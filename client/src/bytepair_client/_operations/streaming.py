@@ -5,27 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Literal, Unpack, overload
 
-from bytepair.v1 import stream_pb2, text_pb2
+from bytepair.v1 import stream_pb2
 
 from bytepair_client._call import Call, Fallback, StreamCall, method
 from bytepair_client._ids_buffer import IdsBuffer
-from bytepair_client._operations.common import (
-    DecodeErrors,
-    EncodingOptions,
-    TextOptions,
-    enum_value,
-    set_encoding,
-    with_text_options,
-)
+from bytepair_client._operations.common import DecodeErrors, EncodingOptions, TextOptions, fill
 from bytepair_client._options import (
     BYTES_PER_ID,
     NOT_GIVEN,
     Defaults,
     Timeout,
-    checked_limit,
     checked_timeout,
     invalid,
-    utf8,
 )
 from bytepair_client._text import DisallowedSpecial, set_ids
 from bytepair_client._text_buffer import Pieces, TextStream
@@ -118,15 +109,17 @@ def decode_stream(
     """
     if isinstance(stop, str):
         raise invalid("stop", "must be a collection of strings, not one string")
-    config = stream_pb2.DecodeStreamConfig(
+    config = fill(
+        stream_pb2.DecodeStreamConfig(),
+        defaults,
         skip_special_tokens=skip_special_tokens,
-        stop=[utf8("stop", string) for string in stop],
+        stop=list(stop),
         include_stop=include_stop,
-        errors=enum_value("errors", errors, DecodeErrors, text_pb2.DecodeErrors),
+        errors=errors,
         as_bytes=as_bytes,
+        **options,
     )
     set_ids(config.prefill_ids, prefill_ids)
-    set_encoding(config, defaults, **options)
     return decode_stream_call(defaults, config, ids, stream_timeout(timeout))
 
 
@@ -157,7 +150,7 @@ def encode_stream(
         TokenizerError: Ids before the fault may have come.
     """
     config = stream_pb2.EncodeStreamConfig()
-    with_text_options(config, defaults, disallowed_special, **options)
+    fill(config, defaults, disallowed_special=disallowed_special, **options)
     return ENCODING.call(defaults, config, pieces, stream_timeout(timeout))
 
 
@@ -185,8 +178,8 @@ def count_stream(
     Raises:
         InputTooLarge: As for `encode_stream`.
     """
-    config = stream_pb2.CountStreamConfig(limit=checked_limit(limit))
-    with_text_options(config, defaults, disallowed_special, **options)
+    config = stream_pb2.CountStreamConfig()
+    fill(config, defaults, limit=limit, disallowed_special=disallowed_special, **options)
     stream = COUNTING.call(defaults, config, pieces, stream_timeout(timeout))
     fallback = Fallback(stream.with_messages(), lambda answers: answers[-1])
     first = stream_pb2.CountStreamRequest(config=config)
