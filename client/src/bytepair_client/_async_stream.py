@@ -9,9 +9,9 @@ from typing import Any, Generic, Self, TypeVar
 from google.protobuf.message import Message
 
 from bytepair_client._async_duplex import Duplex
+from bytepair_client._base_stream import BaseStream
 from bytepair_client._call import StreamCall
-from bytepair_client._errors import TokenizerError
-from bytepair_client._stream_state import BaseStream, StreamState
+from bytepair_client._stream_state import StreamState
 
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")
@@ -38,20 +38,7 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
         return self
 
     async def __anext__(self) -> Plain:
-        requests = self._requests
-        try:
-            if self._source is not None:
-                source, self._source = self._source, None
-                await asyncio.sleep(self._attempts.rate_delay())
-                requests.begin(self._start(), source)
-            while not self._ready and (call := requests.call) is not None:
-                self._give(await self._read(requests, call))
-            if self._ready:
-                return self._ready.popleft()
-        except BaseException:
-            requests.stop(cancel=True)
-            raise
-        raise StopAsyncIteration
+        return await self._next()
 
     async def aclose(self) -> None:
         """Cancel the call, unless it is over, and wait until the source has noticed. There are
@@ -69,50 +56,31 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
     def __del__(self) -> None:
         self._requests.drop()
 
+    async def _begin(self, source: Iterable[Any] | AsyncIterable[Any]) -> None:
+        await asyncio.sleep(self._attempts.rate_delay())
+        self._requests.begin(self._start(), source)
+
+    async def _answer(self, call: Duplex[Response]) -> Response | None:
+        try:
+            answer: Response | None = await self._client._wait(call.read(), self._timeout)
+        except asyncio.CancelledError:
+            if not is_being_cancelled():
+                self._requests.raise_failure()  # for which the call was cancelled
+            raise
+        return answer
+
+    async def _resume(self, seconds: float) -> bool:
+        self._requests.stop_sending()
+        await asyncio.sleep(seconds + self._attempts.rate_delay())
+        if self._requests.state.over:
+            return False
+        self._requests.continue_elsewhere(self._start())
+        return True
+
     def _start(self) -> Duplex[Response]:
         """Begin the RPC."""
         rpc = self._client._rpc(self._method)
         return Duplex(rpc(timeout=self._attempts.begin(), metadata=self._client._metadata))
-
-    async def _read(
-        self, requests: _Requests[Response, Plain], call: Duplex[Response]
-    ) -> Plain | None:
-        """The piece of the next answer; None at the end, which drops the call, and if the stream
-        has begun again."""
-        requests.raise_failure()
-        if self._failure is not None:
-            raise self._failure
-        try:
-            response: Response | None = await self._client._wait(call.read(), self._timeout)
-        except TokenizerError as failure:
-            requests.raise_failure()  # for which the call was cancelled
-            return await self._continue(failure)
-        except BaseException:
-            if not is_being_cancelled():
-                requests.raise_failure()  # for which the call was cancelled
-            raise
-        if response is None:
-            requests.stop(cancel=False)
-            return None
-        piece = requests.read(response)
-        if requests.state.advanced:
-            self._attempts.progressed()
-        return piece
-
-    async def _continue(self, failure: TokenizerError) -> Plain | None:
-        """Go on over another connection, or fail: after the piece that came with the failure."""
-        requests = self._requests
-        seconds = self._attempts.wait(failure)
-        if seconds is not None and requests.state.can_continue:
-            requests.stop_sending()
-            await asyncio.sleep(seconds + self._attempts.rate_delay())
-            if not requests.state.over:
-                requests.continue_elsewhere(self._start())
-                return None
-        piece = requests.state.released()
-        await self._client._explain(failure)
-        self._failure = requests.state.explain(failure)
-        return piece
 
 
 class _Requests(Generic[Response, Plain]):

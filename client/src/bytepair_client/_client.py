@@ -14,14 +14,7 @@ from google.protobuf.message import Message
 from bytepair_client._base import BaseClient
 from bytepair_client._call import Method, Prepared, StreamCall, run
 from bytepair_client._methods import method_of
-from bytepair_client._operations import (
-    chats,
-    context,
-    decoding,
-    describing,
-    encoding,
-    streaming,
-)
+from bytepair_client._operations import chats, context, decoding, describing, encoding, streaming
 from bytepair_client._options import Defaults
 from bytepair_client._status import FailedCall
 from bytepair_client._stream import Stream

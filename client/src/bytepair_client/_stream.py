@@ -11,10 +11,10 @@ from typing import Any, Generic, Self, TypeVar, cast
 import grpc
 from google.protobuf.message import Message
 
+from bytepair_client._base_stream import BaseStream
 from bytepair_client._call import StreamCall, run
-from bytepair_client._errors import TokenizerError
 from bytepair_client._status import FailedCall
-from bytepair_client._stream_state import BaseStream, StreamState
+from bytepair_client._stream_state import StreamState
 
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")
@@ -42,20 +42,10 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
         return self
 
     def __next__(self) -> Plain:
-        requests = self._requests
         try:
-            if self._source is not None:
-                source, self._source = self._source, None
-                self._begin_attempt()
-                self._read_source(source)
-            while not self._ready and (call := requests.call) is not None:
-                self._give(self._read(requests, call))
-            if self._ready:
-                return self._ready.popleft()
-        except BaseException:
-            self.close()
-            raise
-        raise StopIteration
+            return run(self._next())
+        except StopAsyncIteration:
+            raise StopIteration from None
 
     def close(self) -> None:
         """Cancel the call, unless it is over. There are no more pieces."""
@@ -71,13 +61,26 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
     def __del__(self) -> None:
         self.close()
 
-    def _read_source(self, source: Iterable[Any]) -> None:
-        threading.Thread(
-            target=copy_context().run,
-            args=(self._requests.fill, source, self._requests.reading),
-            name="bytepair-stream",
-            daemon=True,  # a source may block for ever
-        ).start()
+    async def _begin(self, source: Iterable[Any]) -> None:
+        self._begin_attempt()
+        self._read_source(source)
+
+    async def _answer(self, call: Any) -> Response | None:
+        try:
+            return cast(Response, next(call))
+        except StopIteration:
+            return None
+        except grpc.RpcError as error:
+            raise self._client._error(cast(FailedCall, error), self._timeout) from error
+
+    async def _resume(self, seconds: float) -> bool:
+        if not self._requests.wait(seconds):
+            return False
+        source = self._requests.continue_elsewhere()
+        self._begin_attempt()
+        if source is not None:
+            self._read_source(cast(Iterable[Any], source))
+        return True
 
     def _begin_attempt(self) -> None:
         requests = self._requests
@@ -85,41 +88,13 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
         sent = requests.of_attempt()
         requests.call = self._client._start(self._method, sent, self._attempts.begin())
 
-    def _read(self, requests: _Requests[Response, Plain], call: Any) -> Plain | None:
-        """The piece of the next answer; None at the end, which drops the call, and if the stream
-        goes on over another connection."""
-        requests.raise_failure()
-        if self._failure is not None:
-            raise self._failure
-        try:
-            response: Response = next(call)
-        except StopIteration:
-            requests.stop(cancel=False)
-            return None
-        except grpc.RpcError as error:
-            requests.raise_failure()  # for which the call was cancelled
-            failure = self._client._error(cast(FailedCall, error), self._timeout)
-            return self._continue(failure, error)
-        piece = requests.read(response)
-        if requests.state.advanced:
-            self._attempts.progressed()
-        return piece
-
-    def _continue(self, failure: TokenizerError, cause: grpc.RpcError) -> Plain | None:
-        """Go on over another connection, or fail: after the piece that came with the failure."""
-        requests = self._requests
-        seconds = self._attempts.wait(failure)
-        if seconds is not None and requests.state.can_continue and requests.wait(seconds):
-            source = requests.continue_elsewhere()
-            self._begin_attempt()
-            if source is not None:
-                self._read_source(cast(Iterable[Any], source))
-            return None
-        piece = requests.state.released()
-        run(self._client._explain(failure))
-        failure.__cause__ = cause
-        self._failure = requests.state.explain(failure)
-        return piece
+    def _read_source(self, source: Iterable[Any]) -> None:
+        threading.Thread(
+            target=copy_context().run,
+            args=(self._requests.fill, source, self._requests.reading),
+            name="bytepair-stream",
+            daemon=True,  # a source may block for ever
+        ).start()
 
 
 class _Requests(Generic[Response, Plain]):

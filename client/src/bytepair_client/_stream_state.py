@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterable, Iterable
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar
 
 import grpc
 from google.protobuf.message import Message
 
 from bytepair_client._call import StreamCall
 from bytepair_client._errors import InternalError, TokenizerError
-from bytepair_client._retries import Attempts
 
 #: The most full requests that wait for their answers to be read, or as many smaller ones as hold
 #: the same. This bounds how far a source runs ahead of a reader; on the way to a distant server it
@@ -182,33 +181,3 @@ class StreamState(Generic[Response, Plain]):
             last.encoding, last.fingerprint = self._first.encoding, self._first.fingerprint
         answer: Response = last
         return answer
-
-
-class BaseStream(Generic[Response, Plain]):
-    """What a stream for threads and one for asyncio have in common."""
-
-    def __init__(self, client: Any, call: StreamCall[Response, Plain], requests: Any) -> None:
-        """Start nothing yet. `requests` sends them, and has the StreamState as `state`."""
-        self._client = client
-        self._method = call.method
-        self._timeout = call.timeout
-        self._source: Any = call.source
-        self._requests = requests
-        self._attempts: Attempts = client._attempts(call.timeout)
-        self._gives_lists = call.gives_lists
-        self._ready: deque[Plain] = deque()  # what is given next
-        self._failure: TokenizerError | None = None  # which comes after what was released
-
-    @property
-    def last(self) -> Response:
-        """The last answer that was read: the message of `bytepair.v1`, with the encoding and
-        its fingerprint. An empty message before the first piece."""
-        last: Response = self._requests.state.last
-        return last
-
-    def _give(self, piece: Plain | None) -> None:
-        """Let what became certain be given next."""
-        if piece and self._gives_lists:
-            self._ready.extend(cast(Any, piece))
-        elif piece:
-            self._ready.append(piece)
