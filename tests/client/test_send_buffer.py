@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from bytepair.v1 import stream_pb2
-from bytepair_client._ids_buffer import IdsBuffer
-from bytepair_client._send_buffer import MAX_KEPT_REQUESTS
-from bytepair_client._text_buffer import TextBuffer
+from bytepair_client._streams.buffer import MAX_KEPT_REQUESTS
+from bytepair_client._streams.ids import IdsBuffer
+from bytepair_client._streams.text import TextBuffer
 from bytepair_engine import (
     Encoding,
     EncodingSpec,

@@ -13,7 +13,6 @@ from bytepair_client._async_client import (
     AsyncRawResponses,
     AsyncTokenizerClient,
 )
-from bytepair_client._async_stream import AsyncStream
 from bytepair_client._client import RawResponses, TokenizerClient
 from bytepair_client._errors import (
     BudgetTooSmall,
@@ -55,7 +54,8 @@ from bytepair_client._operations.describing import (
 )
 from bytepair_client._operations.encoding import IdsWithOffsets
 from bytepair_client._options import NOT_GIVEN, Tls
-from bytepair_client._stream import Stream
+from bytepair_client._streams.async_stream import AsyncStream
+from bytepair_client._streams.stream import Stream
 from bytepair_client._text import Segments, SpecialToken, Text, special
 from bytepair_client._version import __version__
 

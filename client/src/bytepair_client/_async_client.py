@@ -10,13 +10,13 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 import grpc
 from google.protobuf.message import Message
 
-from bytepair_client._async_stream import AsyncStream, is_being_cancelled
 from bytepair_client._base import BaseClient
 from bytepair_client._call import Method, Prepared, StreamCall
 from bytepair_client._methods import method_of
 from bytepair_client._operations import chats, context, decoding, describing, encoding, streaming
 from bytepair_client._options import Defaults
 from bytepair_client._status import FailedCall, cut_off
+from bytepair_client._streams.async_stream import AsyncStream, is_being_cancelled
 
 P = ParamSpec("P")
 Response = TypeVar("Response", bound=Message)

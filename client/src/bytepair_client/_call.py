@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 from bytepair.v1 import tokenizer_pb2
 from google.protobuf.message import Message
 
-from bytepair_client._send_buffer import SendBuffer
+from bytepair_client._streams.buffer import SendBuffer
 
 SERVICE: Final[str] = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"].full_name
 

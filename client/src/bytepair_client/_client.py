@@ -17,7 +17,7 @@ from bytepair_client._methods import method_of
 from bytepair_client._operations import chats, context, decoding, describing, encoding, streaming
 from bytepair_client._options import Defaults
 from bytepair_client._status import FailedCall
-from bytepair_client._stream import Stream
+from bytepair_client._streams.stream import Stream
 
 P = ParamSpec("P")
 Response = TypeVar("Response", bound=Message)

@@ -21,6 +21,7 @@ from bytepair_client._options import (
     invalid,
     utf8,
 )
+from bytepair_client._streams.text import TextStream
 from bytepair_client._text import (
     AllowedSpecial,
     DisallowedSpecial,
@@ -29,7 +30,6 @@ from bytepair_client._text import (
     wire_allowed,
     wire_disallowed,
 )
-from bytepair_client._text_buffer import TextStream
 
 DecodeErrors = Literal["replace", "strict"]
 Level = Literal["code_point", "grapheme", "word", "sentence", "line", "paragraph"]

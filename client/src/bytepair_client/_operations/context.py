@@ -26,8 +26,8 @@ from bytepair_client._operations.common import (
 )
 from bytepair_client._operations.streaming import stream_timeout
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout
+from bytepair_client._streams.text import Pieces, TextStream
 from bytepair_client._text import DisallowedSpecial, set_text
-from bytepair_client._text_buffer import Pieces, TextStream
 
 TRUNCATE = method(context_pb2.TruncateResponse, "Truncate")
 BATCH_TRUNCATE = method(context_pb2.BatchTruncateResponse, "BatchTruncate")

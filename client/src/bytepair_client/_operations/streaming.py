@@ -8,7 +8,6 @@ from typing import Any, Literal, Unpack, overload
 from bytepair.v1 import stream_pb2
 
 from bytepair_client._call import Call, Fallback, StreamCall, method
-from bytepair_client._ids_buffer import IdsBuffer
 from bytepair_client._operations.common import DecodeErrors, EncodingOptions, TextOptions, fill
 from bytepair_client._options import (
     BYTES_PER_ID,
@@ -18,8 +17,9 @@ from bytepair_client._options import (
     checked_timeout,
     invalid,
 )
+from bytepair_client._streams.ids import IdsBuffer
+from bytepair_client._streams.text import Pieces, TextStream
 from bytepair_client._text import DisallowedSpecial, set_ids
-from bytepair_client._text_buffer import Pieces, TextStream
 
 ENCODE_STREAM = method(stream_pb2.EncodeStreamResponse, "EncodeStream", streamed=True)
 DECODE_STREAM = method(stream_pb2.DecodeStreamResponse, "DecodeStream", streamed=True)

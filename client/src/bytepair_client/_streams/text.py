@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from bytepair_client._call import Method, StreamCall
 from bytepair_client._errors import InvalidUtf8, SpecialTokenInText, TokenizerError
 from bytepair_client._options import Defaults
-from bytepair_client._send_buffer import SendBuffer, shift
+from bytepair_client._streams.buffer import SendBuffer, shift
 from bytepair_client._text import lone_surrogate
 
 TextConfig = (

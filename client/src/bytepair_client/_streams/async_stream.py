@@ -8,10 +8,10 @@ from typing import Any, Generic, Self, TypeVar
 
 from google.protobuf.message import Message
 
-from bytepair_client._async_duplex import Duplex
-from bytepair_client._base_stream import BaseStream
 from bytepair_client._call import StreamCall
-from bytepair_client._stream_state import StreamState
+from bytepair_client._streams.base import BaseStream
+from bytepair_client._streams.duplex import Duplex
+from bytepair_client._streams.state import StreamState
 
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")

@@ -11,10 +11,10 @@ from typing import Any, Generic, Self, TypeVar, cast
 import grpc
 from google.protobuf.message import Message
 
-from bytepair_client._base_stream import BaseStream
 from bytepair_client._call import StreamCall, run
 from bytepair_client._status import FailedCall
-from bytepair_client._stream_state import StreamState
+from bytepair_client._streams.base import BaseStream
+from bytepair_client._streams.state import StreamState
 
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")

@@ -9,7 +9,7 @@ from typing import Any, Final
 from bytepair.v1 import stream_pb2, text_pb2
 
 from bytepair_client._errors import InvalidUtf8, TokenizerError, UnknownTokenId
-from bytepair_client._send_buffer import MAX_KEPT_REQUESTS, SendBuffer, shift
+from bytepair_client._streams.buffer import MAX_KEPT_REQUESTS, SendBuffer, shift
 from bytepair_client._text import MAX_TOKEN_ID, unknown_id
 
 #: Settled ids that go before a stream that is continued: how some vocabularies write a token
