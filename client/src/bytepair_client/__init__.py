@@ -8,42 +8,13 @@
 `AsyncTokenizerClient` has the same methods for asyncio. Every error is a TokenizerError.
 """
 
-from bytepair_client import _quiet  # noqa: F401  # isort: split
-from bytepair_client._async_client import (
-    AsyncRawResponses,
-    AsyncTokenizerClient,
-)
+from bytepair_client import _quiet  # noqa: F401
+
+# isort: split
+from bytepair_client import _errors
+from bytepair_client._async_client import AsyncRawResponses, AsyncTokenizerClient
 from bytepair_client._client import RawResponses, TokenizerClient
-from bytepair_client._errors import (
-    BudgetTooSmall,
-    Cancelled,
-    ChatFormatMismatch,
-    ChatFormatNotPermitted,
-    ClientClosed,
-    DeadlineExceeded,
-    Draining,
-    FingerprintMismatch,
-    InputTooLarge,
-    InternalError,
-    InvalidChat,
-    InvalidOption,
-    InvalidUtf8,
-    Overloaded,
-    QuotaExceeded,
-    RequestRefused,
-    ResourceExhausted,
-    SpecialTokenInText,
-    SpecialTokenNotPermitted,
-    StreamIdle,
-    TemplateLimit,
-    TokenizerError,
-    Unauthenticated,
-    Unavailable,
-    Unimplemented,
-    UnknownChatFormat,
-    UnknownEncoding,
-    UnknownTokenId,
-)
+from bytepair_client._errors import *  # noqa: F403
 from bytepair_client._operations.batches import error_of
 from bytepair_client._operations.context import Chunk, Finding, Inspection
 from bytepair_client._operations.describing import (
@@ -64,53 +35,26 @@ __all__ = [
     "AsyncRawResponses",
     "AsyncStream",
     "AsyncTokenizerClient",
-    "BudgetTooSmall",
-    "Cancelled",
     "ChatFormatInfo",
-    "ChatFormatMismatch",
-    "ChatFormatNotPermitted",
     "Chunk",
-    "ClientClosed",
-    "DeadlineExceeded",
-    "Draining",
     "EncodingInfo",
     "Finding",
-    "FingerprintMismatch",
     "IdsWithOffsets",
-    "InputTooLarge",
     "Inspection",
-    "InternalError",
-    "InvalidChat",
-    "InvalidOption",
-    "InvalidUtf8",
-    "Overloaded",
-    "QuotaExceeded",
     "RawResponses",
-    "RequestRefused",
-    "ResourceExhausted",
     "Segments",
     "SpecialToken",
-    "SpecialTokenInText",
-    "SpecialTokenNotPermitted",
     "Stream",
-    "StreamIdle",
-    "TemplateLimit",
     "Text",
     "Tls",
     "TokenInfo",
     "TokenPart",
     "TokenizerClient",
-    "TokenizerError",
-    "Unauthenticated",
-    "Unavailable",
-    "Unimplemented",
-    "UnknownChatFormat",
-    "UnknownEncoding",
-    "UnknownTokenId",
     "__version__",
     "error_of",
     "special",
 ]
+__all__ += _errors.__all__
 
 # Tracebacks, and messages that quote a type, show the name that programs import.
 for _name in __all__:

@@ -41,6 +41,37 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import ClassVar, Generic, NoReturn, Self, TypeVar, overload
 
+__all__ = [
+    "BudgetTooSmall",
+    "Cancelled",
+    "ChatFormatMismatch",
+    "ChatFormatNotPermitted",
+    "ClientClosed",
+    "DeadlineExceeded",
+    "Draining",
+    "FingerprintMismatch",
+    "InputTooLarge",
+    "InternalError",
+    "InvalidChat",
+    "InvalidOption",
+    "InvalidUtf8",
+    "Overloaded",
+    "QuotaExceeded",
+    "RequestRefused",
+    "ResourceExhausted",
+    "SpecialTokenInText",
+    "SpecialTokenNotPermitted",
+    "StreamIdle",
+    "TemplateLimit",
+    "TokenizerError",
+    "Unauthenticated",
+    "Unavailable",
+    "Unimplemented",
+    "UnknownChatFormat",
+    "UnknownEncoding",
+    "UnknownTokenId",
+]
+
 T = TypeVar("T")
 
 #: The type that stands for each reason of the service.
