@@ -116,6 +116,8 @@ class TokenizerClient(BaseClient):
             return grpc.insecure_channel(self.target, arguments)
         return grpc.secure_channel(self.target, self._credentials, arguments)
 
+    # These block, and never suspend: `run` relies on it.
+
     async def _send(
         self, method: Method[Response], payload: bytes, seconds: float | None, timeout: float | None
     ) -> Response:

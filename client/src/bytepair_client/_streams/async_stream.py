@@ -38,7 +38,10 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
         return self
 
     async def __anext__(self) -> Plain:
-        return await self._next()
+        piece = await self._next()
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
 
     async def aclose(self) -> None:
         """Cancel the call, unless it is over, and wait until the source has noticed. There are

@@ -51,27 +51,25 @@ class BaseStream(ABC, Generic[Response, Plain]):
         """Wait, and go on over another connection. Returns False if the stream was closed
         meanwhile."""
 
-    async def _next(self) -> Plain:
-        """The next piece. Raises StopAsyncIteration after the last."""
+    async def _next(self) -> Plain | None:
+        """The next piece; None after the last."""
         requests = self._requests
         try:
             if self._source is not None:
                 source, self._source = self._source, None
                 await self._begin(source)
-            while not self._ready and requests.call is not None:
-                piece = await self._read()
+            while not self._ready and (call := requests.call) is not None:
+                piece = await self._read(call)
                 if piece and self._gives_lists:
                     self._ready.extend(cast(Any, piece))
                 elif piece:
                     self._ready.append(piece)
-            if self._ready:
-                return self._ready.popleft()
         except BaseException:
             requests.stop(cancel=True)
             raise
-        raise StopAsyncIteration
+        return self._ready.popleft() if self._ready else None
 
-    async def _read(self) -> Plain | None:
+    async def _read(self, call: Any) -> Plain | None:
         """The piece of the next answer; None at the end, which drops the call, and if the stream
         goes on over another connection."""
         requests = self._requests
@@ -79,7 +77,7 @@ class BaseStream(ABC, Generic[Response, Plain]):
         if self._failure is not None:
             raise self._failure
         try:
-            response = await self._answer(requests.call)
+            response = await self._answer(call)
         except TokenizerError as failure:
             requests.raise_failure()  # for which the call was cancelled
             return await self._continue(failure)

@@ -42,10 +42,10 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
         return self
 
     def __next__(self) -> Plain:
-        try:
-            return run(self._next())
-        except StopAsyncIteration:
-            raise StopIteration from None
+        piece = run(self._next())
+        if piece is None:
+            raise StopIteration
+        return piece
 
     def close(self) -> None:
         """Cancel the call, unless it is over. There are no more pieces."""
