@@ -1,4 +1,4 @@
-"""The two clients; the servers are in the conftest above."""
+"""A fixture of both clients; those of servers are in `tests/conftest.py`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from support.clients import Clients
 
 @pytest.fixture(params=["threads", "asyncio"])
 def clients(request: pytest.FixtureRequest) -> Iterator[Clients]:
-    """Makes clients, of either kind in turn."""
+    """A factory of clients: each test runs with those for threads and with those for asyncio."""
     with ExitStack() as stack:
         yield Clients(request.param, stack)

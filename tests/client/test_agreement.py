@@ -33,7 +33,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TokenizerClient
 
 
 def outcome(call: Any, *arguments: Any, **options: Any) -> Any:
-    """What a call gives, or the special token that it rejects, and where."""
+    """The result of a call, or the special token that it rejects and its byte offset."""
     try:
         return call(*arguments, **options)
     except (SpecialTokenInText, bytepair_engine.SpecialTokenFound) as error:

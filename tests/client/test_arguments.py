@@ -1,4 +1,4 @@
-"""Wrong arguments are rejected before anything is sent; their messages."""
+"""Invalid arguments are rejected before anything is sent, with a message that names them."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_an_id_that_no_encoding_can_have(client: TokenizerClient, bad: int) -> N
         lambda c: c.decode(1),
     ],
 )
-def test_an_argument_of_another_type(client: TokenizerClient, act: Act) -> None:
+def test_an_argument_of_a_wrong_type(client: TokenizerClient, act: Act) -> None:
     with pytest.raises(TypeError):
         act(client)
 

@@ -1,4 +1,4 @@
-"""Batches of any size: the answers of single calls, in order, in requests that the server takes."""
+"""Batches of any size: the results of single calls, in order, in requests within the limits."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def client(server: RunningServer, clients: Clients) -> TokenizerClient:
 
 @pytest.fixture(scope="module")
 def small() -> Iterator[RunningServer]:
-    """A server that takes little in one request."""
+    """A server with small limits."""
     flags = ("--max-input-bytes", "2000", "--max-batch-items", "7", "--max-ids", "500")
     with RunningServer("--builtin-encodings", "cl100k_base", *flags) as running:
         yield running
@@ -93,7 +93,7 @@ def test_a_server_that_takes_less(small: RunningServer, clients: Clients) -> Non
 @pytest.mark.slow
 @settings(max_examples=25)
 @given(st.lists(st.text(max_size=30) | st.just("word " * 500) | st.just(END), max_size=40))
-def test_a_batch_is_its_items(small: RunningServer, texts: list[str]) -> None:
+def test_a_batch_gives_what_single_calls_give(small: RunningServer, texts: list[str]) -> None:
     with TokenizerClient(small.target, encoding="cl100k_base", max_unary_bytes=700) as client:
         expected = [ids_of(text) for text in texts]
         assert client.encode_batch(texts, disallowed_special=()) == expected
@@ -144,7 +144,7 @@ def test_the_error_of_a_large_item_names_it(client: TokenizerClient) -> None:
     assert surrogate.value.item == 1
 
 
-def test_an_item_that_cannot_be_sent_takes_its_own_place(client: TokenizerClient) -> None:
+def test_the_error_of_an_invalid_item_is_returned_in_its_place(client: TokenizerClient) -> None:
     values = client.encode_batch(["a", "\ud800", "a"], return_exceptions=True)
     assert isinstance(values[1], InvalidUtf8)
     assert values[::2] == [ids_of("a")] * 2
@@ -163,12 +163,12 @@ def test_an_item_that_cannot_be_sent_takes_its_own_place(client: TokenizerClient
     assert isinstance(error_of(result), InvalidUtf8)
 
 
-def test_what_every_request_would_meet_is_raised(client: TokenizerClient) -> None:
+def test_an_error_of_every_request_is_raised(client: TokenizerClient) -> None:
     with pytest.raises(UnknownEncoding):
         client.count_batch(["a"] * 3000, encoding="nope", return_exceptions=True)
 
 
-def test_a_request_that_fails_takes_the_place_of_its_items(clients: Clients) -> None:
+def test_the_error_of_a_request_is_returned_for_each_of_its_items(clients: Clients) -> None:
     good = counts(1024)
     gone = fail(grpc.StatusCode.UNAVAILABLE, "gone")
     with ScriptedServer(good, gone, good) as server:
@@ -186,14 +186,14 @@ def test_a_request_that_fails_takes_the_place_of_its_items(clients: Clients) -> 
 
 
 def counts(number: int) -> Callable[[grpc.ServicerContext], bytes]:
-    """An answer of BatchCount with this many results."""
+    """A handler that answers BatchCount with this many results."""
     results = [tokenizer_pb2.CountResult(count=1)] * number
     answer = tokenizer_pb2.BatchCountResponse(results=results).SerializeToString()
     return lambda context: answer
 
 
 def never(context: grpc.ServicerContext) -> bytes:
-    """No answer, until the client gives the call up."""
+    """Wait until the client cancels the call."""
     over = threading.Event()
     context.add_callback(over.set)
     over.wait()
@@ -202,7 +202,7 @@ def never(context: grpc.ServicerContext) -> bytes:
 
 
 @pytest.mark.slow
-def test_memory_is_bounded_by_the_requests_under_way(clients: Clients) -> None:
+def test_a_batch_has_a_bounded_number_of_requests_in_flight(clients: Clients) -> None:
     taken = 0
 
     def texts() -> Iterator[str]:
@@ -225,7 +225,7 @@ def test_a_timeout_is_for_the_whole_batch(clients: Clients) -> None:
             client.count_batch(["a"] * 5000, timeout=0.2)
 
 
-def test_one_text_is_no_batch(client: TokenizerClient) -> None:
+def test_one_text_is_not_accepted_as_a_batch(client: TokenizerClient) -> None:
     acts: list[Callable[[], Any]] = [
         lambda: client.count_batch("text"),
         lambda: client.encode_batch(Segments(["text"])),  # type: ignore[arg-type]
@@ -237,7 +237,7 @@ def test_one_text_is_no_batch(client: TokenizerClient) -> None:
 
 
 @pytest.mark.parametrize("name", ["count", "encode", "encode_with_offsets"])
-def test_many_texts_are_no_text(client: TokenizerClient, name: str) -> None:
+def test_many_texts_are_not_accepted_as_one(client: TokenizerClient, name: str) -> None:
     with pytest.raises(TypeError, match=r"count_batch or encode_batch; Segments\("):
         getattr(client, name)(["a", "b"])
 
@@ -248,7 +248,7 @@ def test_many_texts_are_not_cut_as_one(client: TokenizerClient, name: str) -> No
         getattr(client, name)(["a", "b"], 3)
 
 
-def test_options_have_names(client: TokenizerClient) -> None:
+def test_options_are_keyword_only(client: TokenizerClient) -> None:
     with pytest.raises(TypeError, match=r"encode\(\) takes only text .* encoding="):
         client.encode("x", "gpt-4o")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="takes only text and max_tokens without a name"):

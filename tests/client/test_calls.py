@@ -56,7 +56,7 @@ def test_a_call_may_name_its_own_encoding(client: TokenizerClient) -> None:
     assert client.encode("日本語") != expected
 
 
-def test_a_special_token_in_text_follows_tiktoken(client: TokenizerClient) -> None:
+def test_special_tokens_in_text_are_handled_as_in_tiktoken(client: TokenizerClient) -> None:
     text = f"a {END}"
     with pytest.raises(SpecialTokenInText) as caught:
         client.encode(text)
@@ -144,7 +144,7 @@ def test_encodings_are_described(client: TokenizerClient) -> None:
     assert info.n_vocab == oracle("o200k_base").n_vocab
 
 
-def test_full_answers_name_what_answered(client: TokenizerClient) -> None:
+def test_raw_responses_name_the_encoding_and_its_fingerprint(client: TokenizerClient) -> None:
     info = client.get_encoding()
     for answer in (
         client.with_raw_response.encode("a"),
@@ -161,7 +161,7 @@ def test_full_answers_name_what_answered(client: TokenizerClient) -> None:
     assert len(client.with_raw_response.list_encodings().encodings) == len(client.list_encodings())
 
 
-def test_a_fingerprint_is_expected_of_the_encoding_that_it_belongs_to(
+def test_the_fingerprint_of_the_client_is_checked_for_its_own_encoding_only(
     server: RunningServer, clients: Clients
 ) -> None:
     print_ = clients(server.target).get_encoding("o200k_base").fingerprint
@@ -218,7 +218,7 @@ def test_a_batch_returns_errors_in_place_on_request(client: TokenizerClient) -> 
     assert decoded[1] == ""
 
 
-def test_full_batches_hold_their_errors(client: TokenizerClient) -> None:
+def test_raw_batch_responses_hold_the_error_of_each_item(client: TokenizerClient) -> None:
     good, bad = client.with_raw_response.encode_batch(["a", END]).results
     assert error_of(good) is None
     error = error_of(bad, 1)

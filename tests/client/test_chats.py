@@ -1,4 +1,4 @@
-"""The client's methods on chats, of both kinds of client, beside the engine."""
+"""The methods for chats of both clients give what the engine gives."""
 
 from __future__ import annotations
 

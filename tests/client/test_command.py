@@ -92,11 +92,11 @@ def test_ids_may_be_written_in_several_ways(shell: Shell, written: str) -> None:
         ("64 4000000000", "at index 1"),
     ],
 )
-def test_what_is_no_id_is_named(shell: Shell, written: str, said: str) -> None:
+def test_an_invalid_id_is_named_by_its_position(shell: Shell, written: str, said: str) -> None:
     assert shell("decode", stdin=written.encode(), status=1, errors=said) == ""
 
 
-def test_decode_says_what_becomes_of_other_bytes(shell: Shell) -> None:
+def test_decode_handles_bytes_that_are_not_utf8_as_requested(shell: Shell) -> None:
     cut = str(ids_of("𐍈")[0]).encode()
     assert shell("decode", stdin=cut) == "\ufffd"
     shell("decode", "--errors", "strict", stdin=cut, status=1, errors="standard input: ")
@@ -114,7 +114,7 @@ def test_decode_says_what_becomes_of_other_bytes(shell: Shell) -> None:
     shell("decode", "--errors", "bytes", "--json", status=2, errors="combined with --json")
 
 
-def test_json_names_what_answered(shell: Shell) -> None:
+def test_json_names_the_encoding_and_its_fingerprint(shell: Shell) -> None:
     fingerprint = json.loads(shell("encodings", "o200k_base", "--json"))[0]["fingerprint"]
     named = {"encoding": "o200k_base", "fingerprint": fingerprint}
     of_a = len(ids_of(TEXT))
@@ -202,7 +202,7 @@ def test_a_server_that_is_not_there(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("reason", ["OVERLOADED", "QUOTA_EXCEEDED"])
-def test_a_server_that_takes_no_more_now(shell: Shell, reason: str) -> None:
+def test_an_overloaded_server_and_a_used_up_quota(shell: Shell, reason: str) -> None:
     status = grpc.StatusCode.RESOURCE_EXHAUSTED
     with ScriptedServer(fail(status, "busy", details=details(reason, status, {}))) as server:
         shell("count", "--target", server.target, "a.txt", "b.txt", status=3, errors="busy")
@@ -281,14 +281,14 @@ def test_wrong_usage(shell: Shell, arguments: tuple[str, ...]) -> None:
     shell("count", "--encoding", os.fsdecode(b"\xff"), status=2, errors="encoding: not UTF-8")
 
 
-def test_it_describes_itself(shell: Shell) -> None:
+def test_version_and_help(shell: Shell) -> None:
     assert shell("--version") == f"bytepair {bytepair_client.__version__}\n"
     for name in ("count", "encode", "decode", "encodings", "health"):
         assert name in shell("--help")
         assert "--target" in shell(name, "--help")
 
 
-def test_a_server_that_goes_away(shell: Shell) -> None:
+def test_a_server_that_stops_during_the_call(shell: Shell) -> None:
     held = Held()
     with (
         ScriptedServer(held) as server,
@@ -316,7 +316,7 @@ def test_all_of_a_long_output_arrives(shell: Shell, unbuffered: str) -> None:
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_reader_that_has_enough(shell: Shell, unbuffered: str) -> None:
+def test_a_closed_pipe_ends_the_command_silently(shell: Shell, unbuffered: str) -> None:
     shell.variables["PYTHONUNBUFFERED"] = unbuffered
     (shell.folder / "ids").write_text("64 " * 200_000)
     with subprocess.Popen(
@@ -334,7 +334,7 @@ def test_a_reader_that_has_enough(shell: Shell, unbuffered: str) -> None:
     assert running.returncode == 141
 
 
-def test_an_interrupt_is_no_traceback(shell: Shell) -> None:
+def test_an_interrupt_prints_no_traceback(shell: Shell) -> None:
     held = Held()
     with (
         ScriptedServer(held) as server,

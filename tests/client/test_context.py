@@ -1,4 +1,4 @@
-"""Truncate, split and inspect, by both clients and on the command line, beside the engine."""
+"""Truncate, split and inspect: both clients and the command give what the engine gives."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_large_text_is_streamed(clients: Clients, server: RunningServer) -> No
     assert small.split(TEXT, 30) == large.split(TEXT, 30)
 
 
-def test_faults_name_the_argument(clients: Clients, server: RunningServer) -> None:
+def test_errors_name_the_argument(clients: Clients, server: RunningServer) -> None:
     client: Any = clients(server.target, encoding=NAME)
     with pytest.raises(BudgetTooSmall) as small:
         client.split("a 🧠", 1)

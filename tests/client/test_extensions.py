@@ -1,4 +1,4 @@
-"""Commands of other distributions: imported when they are run, and not before."""
+"""Commands of other distributions are found by entry points, and imported when they are run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_command_gets_its_arguments_and_gives_the_status(
     assert capfd.readouterr().out == "--help a b --target"
 
 
-def test_what_it_raises_ends_the_program_as_in_any_command(installed: Path) -> None:
+def test_its_broken_pipe_is_handled_as_in_any_command(installed: Path) -> None:
     assert main(["say", "fail"]) == 141
 
 
@@ -77,7 +77,7 @@ def test_it_cannot_replace_a_command_of_the_client(
     assert "which encoding?" in capfd.readouterr().err
 
 
-def test_an_unknown_command_is_a_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["cuont"], [], ["--encoding"]):
         with pytest.raises(SystemExit, match=r"^2$"):
             main(arguments)

@@ -1,4 +1,4 @@
-"""Every way in which a call can fail becomes the right exception, with its facts."""
+"""Each reason and status of a failed call becomes its exception, with its metadata."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_reason_decides_the_type(clients: Clients, reason: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("status", FAILING, ids=lambda status: status.name)
-def test_a_status_decides_where_there_is_no_reason(
+def test_the_status_decides_the_type_without_a_reason(
     clients: Clients, status: grpc.StatusCode
 ) -> None:
     with ScriptedServer(fail(status, "proxy says no")) as server:
@@ -118,7 +118,7 @@ def test_a_status_decides_where_there_is_no_reason(
         assert "proxy says no" in str(error)
 
 
-def test_a_reason_of_the_future_is_the_base_type(clients: Clients) -> None:
+def test_an_unknown_reason_is_a_tokenizer_error(clients: Clients) -> None:
     status = grpc.StatusCode.INVALID_ARGUMENT
     answer = fail(status, "new", details=details("NEW_REASON", status, {"key": "value"}))
     with ScriptedServer(answer) as server:
@@ -136,7 +136,7 @@ def test_a_reason_of_the_future_is_the_base_type(clients: Clients) -> None:
     ],
     ids=["not a message", "of another domain", "empty"],
 )
-def test_details_that_say_nothing_leave_the_status(clients: Clients, broken: bytes) -> None:
+def test_broken_details_are_ignored(clients: Clients, broken: bytes) -> None:
     with ScriptedServer(fail(grpc.StatusCode.NOT_FOUND, "gone", details=broken)) as server:
         error = call_that_fails(clients, server)
     assert type(error) is errors.RequestRefused
@@ -152,13 +152,13 @@ def test_the_field_of_an_invalid_option_may_be_in_bad_request(clients: Clients) 
 
 
 @pytest.mark.parametrize("value", ["", "x", "-1", "1.5", "²"])
-def test_a_number_that_is_none_is_not_guessed(value: str) -> None:
+def test_a_fact_that_is_not_a_number_is_none(value: str) -> None:
     assert errors.SpecialTokenInText("why", metadata={"byte_offset": value}).byte_offset is None
     assert errors.SpecialTokenInText("why").byte_offset is None
 
 
 @pytest.mark.parametrize("reason", FACTS)
-def test_an_item_fails_as_its_call_would(reason: str) -> None:
+def test_the_error_of_an_item_has_the_type_of_a_failed_call(reason: str) -> None:
     status = published_reasons()[reason]
     metadata, attributes = FACTS[reason]
     item = text_pb2.Error(code=status.value[0], reason=reason, message="why", metadata=metadata)
@@ -170,7 +170,7 @@ def test_an_item_fails_as_its_call_would(reason: str) -> None:
     assert {name: getattr(error, name) for name in checked} == checked
 
 
-def test_errors_survive_another_process() -> None:
+def test_errors_can_be_pickled() -> None:
     error = errors.SpecialTokenInText(
         "why", code="INVALID_ARGUMENT", metadata={"byte_offset": "3"}, item=1, request_id="r"
     )
@@ -180,7 +180,7 @@ def test_errors_survive_another_process() -> None:
     assert str(copy) == str(error)
 
 
-def test_the_drawn_tree_is_the_tree() -> None:
+def test_the_tree_in_the_docstring_is_that_of_the_classes() -> None:
     drawn = re.findall(r"[├└]── (\w+)", errors.__doc__ or "")
     exported = [
         name

@@ -82,9 +82,7 @@ def test_untrusted_text_is_text_or_rejected_by_default(
         assert (caught.value.token, caught.value.byte_offset) == ("<|end|>", 2)
 
 
-def test_no_encoding_takes_the_place_of_an_unknown_one(
-    server: RunningServer, clients: Clients
-) -> None:
+def test_an_unknown_encoding_has_no_fallback(server: RunningServer, clients: Clients) -> None:
     """sgl-model-gateway, LiteLLM #8140: bills by another tokenizer."""
     client = clients(server.target, encoding="gpt-40-2031-01-01")
     for call in (lambda: client.count("a"), lambda: client.encode("a"), lambda: client.decode([1])):
@@ -94,7 +92,7 @@ def test_no_encoding_takes_the_place_of_an_unknown_one(
 
 @pytest.fixture(scope="module")
 def small() -> Iterator[RunningServer]:
-    """A server that takes 1000 bytes in one call."""
+    """A server that accepts 1000 bytes in one call."""
     flags = ("--builtin-encodings", "cl100k_base", "--max-input-bytes", "1000")
     with RunningServer(*flags) as running:
         yield running
@@ -102,7 +100,7 @@ def small() -> Iterator[RunningServer]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("character", ["é", "日", "🙂"])
-def test_what_is_too_large_for_one_request_is_measured_in_bytes(
+def test_the_limit_of_one_request_is_in_bytes(
     small: RunningServer, clients: Clients, character: str
 ) -> None:
     """text-embeddings-inference: a limit in bytes that was compared in characters. Such a text

@@ -51,7 +51,7 @@ import bytepair_client, bytepair_client._cli
 """
 
 
-def test_it_needs_what_it_declares_and_no_more() -> None:
+def test_it_imports_only_its_declared_dependencies() -> None:
     project = tomllib.loads((CLIENT / "pyproject.toml").read_text())["project"]
     names = [requirement.partition(">")[0] for requirement in project["dependencies"]]
     assert names == [

@@ -1,4 +1,4 @@
-"""Callers over their quota: waiting for it, and keeping below it from the start."""
+"""Quotas: waiting when one is exceeded, and a maximum rate of calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATUS = grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 def refused(reason: str) -> Answer:
-    """A refusal that asks for 1.5 seconds."""
+    """A QUOTA_EXCEEDED error with a retry delay of 1.5 seconds."""
     return fail(STATUS, "later", details=details(reason, STATUS, {"quota": "calls", "limit": "1"}))
 
 
@@ -52,7 +52,7 @@ def test_closing_the_client_ends_the_wait(clients: Clients) -> None:
 
 
 @pytest.mark.slow
-def test_a_job_over_its_quota_ends_well(clients: Clients, tmp_path: Path) -> None:
+def test_a_job_over_its_quota_waits_and_completes(clients: Clients, tmp_path: Path) -> None:
     (tmp_path / "keys.toml").write_text(keys_toml(job="secret"), encoding="utf-8")
     config = """
     api_keys_file = "keys.toml"
@@ -74,7 +74,7 @@ def test_a_job_over_its_quota_ends_well(clients: Clients, tmp_path: Path) -> Non
         assert "".join(patient.decode_stream([64, 65])) == "ab"
 
 
-def test_calls_are_spaced(clients: Clients) -> None:
+def test_calls_keep_to_the_maximum_rate(clients: Clients) -> None:
     with ScriptedServer() as server:
         client = clients(server.target, encoding="e", max_requests_per_second=20)
         began = monotonic()

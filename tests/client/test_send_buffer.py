@@ -73,7 +73,7 @@ class Connection:
         return self._answer(self._decoder.finish(), finished=True)
 
     def drain(self) -> stream_pb2.DecodeStreamResponse | None:
-        """What a server that stops sends before its status."""
+        """The last answer of a server that stops, before its status."""
         if self._decoder is None:
             return None
         answer = self._answer(self._decoder.abandon(), finished=False)
@@ -112,7 +112,7 @@ def decoder(encoding: Encoding, config: stream_pb2.DecodeStreamConfig) -> Stream
 def decoded(
     rng: random.Random, encoding: Encoding, config: stream_pb2.DecodeStreamConfig, ids: list[int]
 ) -> Any:
-    """The output of a stream whose connection breaks now and then."""
+    """The output of a stream whose connection breaks at random."""
     copy = stream_pb2.DecodeStreamConfig()
     copy.CopyFrom(config)
     buffer = IdsBuffer(copy, rng.choice([3, 20, 50]))
@@ -149,7 +149,7 @@ def decoded(
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**32))
-def test_a_stream_of_ids_is_what_one_connection_gives(name: str, seed: int) -> None:
+def test_an_interrupted_stream_of_ids_gives_what_one_connection_gives(name: str, seed: int) -> None:
     rng = random.Random(seed)
     made = encoding(name)
     ids = made.encode("".join(rng.choices(PIECES, k=rng.randrange(40))), disallowed_special=())
@@ -187,7 +187,7 @@ def encoder(encoding: Encoding, config: stream_pb2.EncodeStreamConfig) -> Stream
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=40)
 @given(seed=st.integers(0, 2**32), add_special_tokens=st.booleans())
-def test_a_stream_of_text_is_what_one_connection_gives(
+def test_an_interrupted_stream_of_text_gives_what_one_connection_gives(
     name: str, seed: int, add_special_tokens: bool
 ) -> None:
     rng = random.Random(seed)
@@ -231,7 +231,7 @@ def test_a_stream_of_text_is_what_one_connection_gives(
     assert ids == expected
 
 
-def test_what_never_settles_is_not_kept_for_ever(caplog: pytest.LogCaptureFixture) -> None:
+def test_ids_that_never_settle_are_kept_up_to_a_limit(caplog: pytest.LogCaptureFixture) -> None:
     buffer = IdsBuffer(stream_pb2.DecodeStreamConfig(stop=["a" * 1000]), 10)
     for number in range(MAX_KEPT_REQUESTS + 1):
         assert buffer.can_rewind

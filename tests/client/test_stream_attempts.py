@@ -1,4 +1,4 @@
-"""Streams are retried until the first answer, and lose nothing by that."""
+"""Streams are retried without losing or repeating anything."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CANCELLED = refuse(grpc.StatusCode.CANCELLED)
 
 
 def refuse_after(requests_read: int) -> StreamAnswer:
-    """A stream that takes a number of requests, or all, and fails before it has answered one."""
+    """A stream that reads some requests, or all, and fails before the first answer."""
 
     def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         deque(islice(requests, requests_read), maxlen=0)
@@ -48,7 +48,7 @@ def slowly(ids: range) -> Iterator[int]:
         [refuse_after(7), refuse_after(3), refuse_after(20), echo],
     ],
 )
-def test_a_stream_is_tried_again_until_something_was_answered(
+def test_a_stream_is_retried_until_the_first_answer(
     clients: Clients, script: list[StreamAnswer]
 ) -> None:
     with ScriptedStreams(*script) as server:
@@ -60,7 +60,7 @@ def test_a_stream_is_tried_again_until_something_was_answered(
 
 
 @pytest.mark.slow
-def test_a_count_is_tried_again_with_all_of_its_text(clients: Clients) -> None:
+def test_a_count_is_retried_with_all_of_its_text(clients: Clients) -> None:
     def total(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         parsed = [stream_pb2.CountStreamRequest.FromString(request) for request in requests]
         size = sum(len(request.data) for request in parsed)
@@ -74,7 +74,7 @@ def test_a_count_is_tried_again_with_all_of_its_text(clients: Clients) -> None:
 
 
 @pytest.mark.slow
-def test_a_stream_is_given_up_when_its_attempts_or_its_time_or_its_buffer_are_used_up(
+def test_a_stream_fails_when_its_attempts_its_time_or_its_buffer_are_used_up(
     clients: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ScriptedStreams(UNAVAILABLE) as server:
@@ -117,9 +117,7 @@ def test_closing_a_stream_ends_its_attempts() -> None:
 
 
 @pytest.mark.parametrize("consumed", [2, 4])
-def test_a_stream_that_was_not_answered_for_all_that_was_sent_is_no_success(
-    clients: Clients, consumed: int
-) -> None:
+def test_a_stream_whose_answers_miss_ids_is_data_loss(clients: Clients, consumed: int) -> None:
     def lose(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         for _ in requests:
             yield text("a")
@@ -134,7 +132,7 @@ def test_a_stream_that_was_not_answered_for_all_that_was_sent_is_no_success(
 
 
 class Answering:
-    """A stream that answers so when as many ids have come, and then breaks off.
+    """A stream that sends each answer once its `tokens_consumed` ids have come, then breaks off.
 
     Attributes:
         config: Of the last such stream.
@@ -167,7 +165,7 @@ class Answering:
             context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
 
 
-def test_another_server_is_sent_what_was_not_settled(clients: Clients) -> None:
+def test_another_server_is_sent_the_ids_that_were_not_settled(clients: Clients) -> None:
     response = stream_pb2.DecodeStreamResponse
     first = Answering(
         response(text="a", tokens_consumed=2, encoding="canonical", fingerprint="sha256:1"),
@@ -187,7 +185,7 @@ def test_another_server_is_sent_what_was_not_settled(clients: Clients) -> None:
 
 
 @pytest.mark.slow
-def test_a_place_where_every_server_breaks_off_is_not_tried_for_ever(clients: Clients) -> None:
+def test_a_stream_that_always_breaks_at_one_place_is_not_retried_for_ever(clients: Clients) -> None:
     response = stream_pb2.DecodeStreamResponse
     poisoned = Answering(response(text="a", tokens_consumed=1, pending_bytes=1, encoding="e"))
     with ScriptedStreams(poisoned) as server:

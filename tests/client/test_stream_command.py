@@ -1,4 +1,4 @@
-"""The command `bytepair` on inputs of any length: the same answers, piece by piece."""
+"""The command `bytepair` streams large inputs, with the results of small ones."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_large_files_are_encoded_and_decoded(shell: Shell, ids: list[int]) -> No
         ("digits", "", "9" * 2_000_000, "entry 1 "),
     ],
 )
-def test_what_is_no_id_is_named_wherever_it_stands(
+def test_an_invalid_id_in_a_large_file_is_named_by_its_position(
     shell: Shell, name: str, before: str, after: str, said: str
 ) -> None:
     (shell.folder / name).write_text(before + after)

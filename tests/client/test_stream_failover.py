@@ -43,7 +43,7 @@ class Replicas:
         os.kill(server.pid, signal.SIGKILL)
 
     def terminate(self) -> None:
-        """Let the replica that has the stream stop, with no time for it."""
+        """Stop the replica that has the stream, without time to finish it."""
         self._used().terminate()
 
     def _used(self) -> RunningServer:
@@ -77,7 +77,7 @@ def ids_of(text: str) -> list[int]:
 
 
 def interrupted(items: list[Any], at: int, act: Callable[[], None]) -> Iterator[Any]:
-    """The items one by one, and something that happens before one of them."""
+    """The items one by one; `act` is called before the one at index `at`."""
     for number, item in enumerate(items):
         if number == at:
             act()

@@ -1,4 +1,4 @@
-"""Inputs larger than a message: the same answers, by a stream."""
+"""Inputs larger than a message are streamed, with the same results."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_stream_fails_as_one_call_does(
 
 
 @pytest.mark.slow
-def test_a_text_of_megabytes_just_works(whole: TokenizerClient) -> None:
+def test_a_text_of_megabytes(whole: TokenizerClient) -> None:
     expected = encoding().encode(MEGABYTES)
     assert len(MEGABYTES.encode()) > 8 << 20
     assert whole.count(MEGABYTES) == len(expected)

@@ -135,7 +135,7 @@ def test_dropping_a_stream_cancels_its_call(
     assert model.let_go.wait(60)
 
 
-def test_a_stream_that_is_given_up_does_not_look_like_one_that_ended(
+def test_a_cancelled_stream_does_not_end_normally_at_the_server(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended = {"rpc": "DecodeStream", "encoding": "cl100k_base", "code": "OK"}
@@ -163,7 +163,7 @@ def test_leaving_a_loop_cancels_the_call(clients: Clients, server: RunningServer
     assert model.let_go.wait(60)
 
 
-def test_a_stream_that_ends_leaves_nothing_behind(server: RunningServer) -> None:
+def test_a_stream_that_ends_leaves_no_thread_or_task_behind(server: RunningServer) -> None:
     with TokenizerClient(server.target, encoding="cl100k_base") as client:
         for ids in ([64], iter([64]), [64, 4_000_000_000]):
             with contextlib.suppress(UnknownTokenId):
@@ -213,7 +213,7 @@ def test_cancelling_the_task_that_reads_cancels_call_and_source() -> None:
     assert ended == ["cancelled"]
 
 
-def test_a_source_may_itself_be_cancelled() -> None:
+def test_the_cancelled_error_of_a_source_is_raised() -> None:
     async def model() -> Any:
         yield 1
         raise asyncio.CancelledError("of something that it waited for")

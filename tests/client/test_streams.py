@@ -56,7 +56,7 @@ def as_source(rng: random.Random, ids: list[int]) -> Iterable[int | list[int]]:
 
 
 def random_ids(rng: random.Random, name: str) -> list[int]:
-    """Ids of text, of special tokens, and ids that are no text."""
+    """Ids of texts, of special tokens, and of tokens that are not UTF-8."""
     encoding = oracle(name)
     special = sorted(encoding.special_tokens_set)
     tokens = encoding.token_byte_values()
@@ -69,11 +69,11 @@ def random_ids(rng: random.Random, name: str) -> list[int]:
 
 
 class Broke(Exception):
-    """Of a source."""
+    """Raised by a source."""
 
 
 def read(stream: Iterable[Any]) -> tuple[list[Any], Exception | None]:
-    """What a stream gives, and what it raises at the end."""
+    """The pieces of a stream, and the exception that it ends with."""
     pieces = []
     try:
         for piece in stream:
@@ -156,7 +156,7 @@ def test_after_a_stop_string_the_source_is_not_read_on(
     assert ended.wait(30)
 
 
-def test_a_piece_does_not_wait_for_the_next_id(client: TokenizerClient, clients: Clients) -> None:
+def test_a_piece_comes_before_the_next_id(client: TokenizerClient, clients: Clients) -> None:
     seen = threading.Semaphore(0)
     ids = ids_of("one two three four")
 
@@ -172,14 +172,14 @@ def test_a_piece_does_not_wait_for_the_next_id(client: TokenizerClient, clients:
     assert pieces == ["one", " two", " three", " four"]
 
 
-def test_what_waits_goes_together(client: TokenizerClient) -> None:
+def test_waiting_ids_are_sent_in_one_message(client: TokenizerClient) -> None:
     answers = list(client.with_raw_response.decode_stream(ids_of("a b ") * 10_000))
     assert len(answers) < 10
     assert "".join(answer.text for answer in answers) == "a b " * 10_000
 
 
 @pytest.mark.slow
-def test_a_slow_reader_holds_the_source(client: TokenizerClient) -> None:
+def test_a_slow_reader_stops_the_source(client: TokenizerClient) -> None:
     taken = 0
     many = 200_000
 
@@ -199,7 +199,7 @@ def test_a_slow_reader_holds_the_source(client: TokenizerClient) -> None:
     assert size + sum(map(len, stream)) == many
 
 
-def test_what_the_source_raises_comes_after_the_text_before_it(
+def test_an_exception_of_the_source_comes_after_the_text_before_it(
     client: TokenizerClient, clients: Clients
 ) -> None:
     def model() -> Iterator[int]:
@@ -232,7 +232,7 @@ def test_an_unknown_id_comes_after_the_text_before_it(
     assert (pieces, type(error)) == ([], UnknownTokenId)
 
 
-def test_an_item_that_is_no_id(client: TokenizerClient) -> None:
+def test_an_item_that_is_not_an_id(client: TokenizerClient) -> None:
     items: list[Any] = ["1", 1.5, None, ["1"], [[1.5]]]
     for item in items:
         pieces, error = read(client.decode_stream(iter([64, item])))
@@ -318,7 +318,9 @@ def test_a_special_token_in_text_comes_after_the_ids_before_it(client: Tokenizer
         (2, [b"ab", b"\xf0\x9f"]),
     ],
 )
-def test_what_is_not_utf8(client: TokenizerClient, offset: int, pieces: list[str | bytes]) -> None:
+def test_invalid_utf8_is_named_by_its_offset(
+    client: TokenizerClient, offset: int, pieces: list[str | bytes]
+) -> None:
     for call in (
         lambda: list(client.encode_stream(pieces)),
         lambda: client.count_stream(pieces),
@@ -328,14 +330,14 @@ def test_what_is_not_utf8(client: TokenizerClient, offset: int, pieces: list[str
         assert caught.value.byte_offset == offset
 
 
-def test_a_piece_that_is_no_text(client: TokenizerClient) -> None:
+def test_a_piece_that_is_not_text(client: TokenizerClient) -> None:
     with pytest.raises(TypeError, match="piece"):
         list(client.encode_stream(["a", 1]))  # type: ignore[list-item]
     with pytest.raises(TypeError, match="piece"):
         client.count_stream([None])  # type: ignore[list-item]
 
 
-def test_what_the_source_of_a_count_raises(client: TokenizerClient) -> None:
+def test_an_exception_of_the_source_of_a_count(client: TokenizerClient) -> None:
     def pieces() -> Iterator[str]:
         yield "a"
         raise Broke
@@ -346,7 +348,7 @@ def test_what_the_source_of_a_count_raises(client: TokenizerClient) -> None:
         list(client.encode_stream(pieces()))
 
 
-def test_the_last_answer_tells_what_answered(client: TokenizerClient) -> None:
+def test_the_last_answer_names_the_encoding(client: TokenizerClient) -> None:
     info = client.get_encoding()
     decoding = client.decode_stream(iter(ids_of("one two")))
     assert (decoding.last.encoding, decoding.last.tokens_consumed) == ("", 0)
@@ -360,7 +362,7 @@ def test_the_last_answer_tells_what_answered(client: TokenizerClient) -> None:
         assert (last.encoding, last.fingerprint) == (info.name, info.fingerprint)
 
 
-def test_full_streams_give_every_answer(client: TokenizerClient) -> None:
+def test_raw_streams_give_every_message(client: TokenizerClient) -> None:
     answers = list(client.with_raw_response.decode_stream(ids_of("🙂 one")))
     assert "".join(answer.text for answer in answers) == "🙂 one"
     assert answers[0].encoding == "o200k_base"
@@ -371,7 +373,7 @@ def test_full_streams_give_every_answer(client: TokenizerClient) -> None:
     assert found[0].encoding == "o200k_base"
 
 
-def test_an_end_is_an_end(client: TokenizerClient) -> None:
+def test_a_finished_stream_stays_finished(client: TokenizerClient) -> None:
     for stream in (
         client.decode_stream([64]),
         client.decode_stream([NO_TOKEN]),
@@ -383,7 +385,7 @@ def test_an_end_is_an_end(client: TokenizerClient) -> None:
         assert list(stream) == []
 
 
-def test_an_encoding_that_is_not_there(client: TokenizerClient) -> None:
+def test_an_unknown_encoding(client: TokenizerClient) -> None:
     def model() -> Iterator[int]:
         yield 64
 

@@ -1,4 +1,4 @@
-"""Tokens around a text on request, through both clients and the command."""
+"""The template of an encoding, added by both clients and the command."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def oracle(text: str) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("max_unary_bytes", [2**20, 4])  # whole, and streamed by itself
-def test_every_method_frames(
+def test_every_method_adds_the_template(
     framing: RunningServer, clients: Clients, max_unary_bytes: int
 ) -> None:
     client = clients(framing.target, encoding="made", max_unary_bytes=max_unary_bytes)
@@ -67,7 +67,7 @@ def test_a_template_is_described(framing: RunningServer, clients: Clients) -> No
 
 
 @pytest.mark.slow
-def test_the_command_frames(framing: RunningServer, tmp_path: Path) -> None:
+def test_the_command_adds_the_template(framing: RunningServer, tmp_path: Path) -> None:
     shell = Shell(tmp_path, framing.target)
     shell.variables["BYTEPAIR_ENCODING"] = "made"
     ids = oracle("ab")

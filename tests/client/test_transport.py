@@ -38,16 +38,14 @@ STOPPED = fail(grpc.StatusCode.CANCELLED)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("failure", [REFUSED, STOPPED])
-def test_what_a_missing_or_stopping_server_ends_is_tried_again(
-    clients: Clients, failure: Answer
-) -> None:
+def test_unavailable_and_cancelled_calls_are_retried(clients: Clients, failure: Answer) -> None:
     with ScriptedServer(failure, failure, ok) as server:
         assert clients(server.target, encoding="e").count("text") == 7
     assert server.calls == [f"/{SERVICE}/Count"] * 3
 
 
 @pytest.mark.slow
-def test_attempts_have_an_end(clients: Clients) -> None:
+def test_the_number_of_attempts_is_limited(clients: Clients) -> None:
     with ScriptedServer(REFUSED) as server:
         with pytest.raises(Unavailable, match="not now"):
             clients(server.target, encoding="e").count("text")
@@ -58,7 +56,7 @@ def test_attempts_have_an_end(clients: Clients) -> None:
 
 
 @pytest.mark.parametrize("status", [grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.INTERNAL])
-def test_nothing_else_is_tried_again(clients: Clients, status: grpc.StatusCode) -> None:
+def test_other_statuses_are_not_retried(clients: Clients, status: grpc.StatusCode) -> None:
     with ScriptedServer(fail(status), ok) as server:
         with pytest.raises((ResourceExhausted, InternalError)):
             clients(server.target, encoding="e").count("text")
@@ -76,7 +74,7 @@ def test_calls_are_balanced_over_all_addresses(clients: Clients) -> None:
         assert (len(one.calls) - before[0], len(two.calls) - before[1]) == (10, 10)
 
 
-def test_a_server_that_is_gone_is_passed_over(clients: Clients) -> None:
+def test_an_address_without_a_server_is_skipped(clients: Clients) -> None:
     with ScriptedServer() as one:
         with ScriptedServer() as two:
             client = clients(f"ipv4:{one.target},{two.target}", encoding="e")
@@ -123,7 +121,7 @@ def test_calls_have_a_deadline_by_default(clients: Clients) -> None:
     assert min(left[1:]) > 1e9
 
 
-def test_what_is_sent_with_every_call(clients: Clients) -> None:
+def test_metadata_are_sent_with_every_call(clients: Clients) -> None:
     with ScriptedServer() as server:
         clients(
             server.target,
@@ -142,7 +140,7 @@ def test_what_is_sent_with_every_call(clients: Clients) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "two words", "line\n", "ключ"])
-def test_a_key_that_cannot_be_sent_is_refused_unshown(clients: Clients, key: str) -> None:
+def test_an_invalid_key_is_rejected_without_showing_it(clients: Clients, key: str) -> None:
     with pytest.raises(InvalidOption) as caught:
         clients(api_key=key)
     assert caught.value.field == "api_key"
@@ -200,7 +198,7 @@ def test_tls_trusts_the_roots_it_is_given(
     assert len(server.calls) == 3
 
 
-def test_tls_where_there_is_none(clients: Clients, authority: trustme.CA) -> None:
+def test_tls_to_a_server_without_tls(clients: Clients, authority: trustme.CA) -> None:
     with ScriptedServer() as server:
         tls = Tls(root_certificates=authority.cert_pem.bytes())
         client = clients(f"localhost:{server.port}", encoding="e", tls=tls, max_attempts=1)
@@ -266,7 +264,7 @@ def test_tls_files_are_read_at_once(clients: Clients, tmp_path: Path) -> None:
         clients(tls=Tls(client_certificate=paths[0], client_key=paths[1]))
 
 
-def test_closing_ends_calls_and_refuses_more(clients: Clients) -> None:
+def test_closing_ends_running_calls_and_rejects_new_ones(clients: Clients) -> None:
     held = Held()
     with ScriptedServer(held) as server, ThreadPoolExecutor(1) as thread:
         client = clients(server.target, encoding="e")
