@@ -6,15 +6,10 @@ from collections.abc import Collection, Iterable, MutableSequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from bytepair.v1 import text_pb2
-
 from bytepair_client._errors import InvalidUtf8, UnknownTokenId
 from bytepair_client._options import invalid, utf8
 
 MAX_TOKEN_ID: Final = 2**32 - 1
-
-# The entry of `allowed_special` that stands for all of them on the wire.
-_EVERY = "ALL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,36 +80,6 @@ def set_text(message: Any, text: Text) -> None:
                 raise lone_surrogate(segment, error.start, before) from None
         else:
             raise TypeError(f"segment must be a str or special(...), not {type(segment).__name__}")
-
-
-def wire_allowed(allowed: AllowedSpecial) -> list[str]:
-    """The `allowed_special` of a request. Raises InvalidOption."""
-    if isinstance(allowed, str):
-        if allowed != "all":
-            raise invalid("allowed_special", 'must be "all" or a collection of special tokens')
-        return [_EVERY]
-    if not allowed:
-        return []
-    if _EVERY in allowed:
-        raise invalid("allowed_special", f'give "all" by itself, not "{_EVERY}"')
-    return sorted(allowed)
-
-
-def wire_disallowed(disallowed: DisallowedSpecial) -> text_pb2.DisallowedSpecial:
-    """The `disallowed_special` of a request. Raises InvalidOption.
-
-    tiktoken also takes a set that fails for its members and reads the others as text; the service
-    decides for all alike.
-    """
-    if disallowed == "all":
-        return text_pb2.DISALLOWED_SPECIAL_REJECT
-    if isinstance(disallowed, str) or len(disallowed) > 0:
-        raise invalid(
-            "disallowed_special",
-            'must be "all" (a special token in the text is an error unless it is allowed) or () '
-            "(it is ordinary text); single tokens cannot be named",
-        )
-    return text_pb2.DISALLOWED_SPECIAL_AS_TEXT
 
 
 def lone_surrogate(text: str, index: int, bytes_before: int) -> InvalidUtf8:

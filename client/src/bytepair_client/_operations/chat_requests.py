@@ -8,7 +8,7 @@ from typing import Any
 
 from bytepair.v1 import chat_pb2
 
-from bytepair_client._operations.common import EncodingOptions, Filled, fill, set_field
+from bytepair_client._operations.requests import EncodingOptions, Filled, fill, set_field
 from bytepair_client._options import Defaults, invalid
 
 ChatMessages = Iterable[Mapping[str, Any]]

@@ -11,18 +11,17 @@ from bytepair.v1 import context_pb2
 
 from bytepair_client._call import Call, StreamCall, method
 from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
-from bytepair_client._operations.common import (
+from bytepair_client._operations.describing import described
+from bytepair_client._operations.large import copied, text_call
+from bytepair_client._operations.requests import (
     CODE_POINT,
     AllTextOptions,
     EncodingOptions,
     Level,
     TextOptions,
-    copied,
-    described,
     enum_name,
     fill,
     one_text,
-    text_call,
 )
 from bytepair_client._operations.streaming import stream_timeout
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout

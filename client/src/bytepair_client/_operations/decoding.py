@@ -11,15 +11,8 @@ from bytepair.v1 import stream_pb2, tokenizer_pb2
 from bytepair_client._call import Call, Fallback, method
 from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import Batch, BatchOptions, batch_options, items_of
-from bytepair_client._operations.common import (
-    DecodeErrors,
-    EncodingOptions,
-    copied,
-    fill,
-    joined,
-    timeout_for,
-    within,
-)
+from bytepair_client._operations.large import copied, joined, timeout_for, within
+from bytepair_client._operations.requests import DecodeErrors, EncodingOptions, fill
 from bytepair_client._operations.streaming import decode_stream_call
 from bytepair_client._options import BYTES_PER_ID, NOT_GIVEN, Defaults, Timeout, chosen_timeout
 from bytepair_client._text import set_ids

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import MappingProxyType
+from typing import Any, TypeVar
 
 from bytepair.v1 import chat_pb2, encoding_pb2, token_pb2, tokenizer_pb2
 from grpc_health.v1 import health_pb2
 
 from bytepair_client._call import Call, Method, method
 from bytepair_client._operations.chats import CHAT_SERVICE
-from bytepair_client._operations.common import described, enum_name, named_encoding
+from bytepair_client._operations.requests import enum_name, named_encoding
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout, utf8
 
 LIST_ENCODINGS = method(tokenizer_pb2.ListEncodingsResponse, "ListEncodings")
@@ -19,6 +20,8 @@ GET_ENCODING = method(tokenizer_pb2.GetEncodingResponse, "GetEncoding")
 GET_TOKEN = method(token_pb2.GetTokenResponse, "GetToken")
 LIST_CHAT_FORMATS = method(chat_pb2.ListChatFormatsResponse, "ListChatFormats", CHAT_SERVICE)
 GET_CHAT_FORMAT = method(chat_pb2.GetChatFormatResponse, "GetChatFormat", CHAT_SERVICE)
+T = TypeVar("T")
+
 CHECK = Method("/grpc.health.v1.Health/Check", health_pb2.HealthCheckResponse.FromString)
 
 _STATES = {
@@ -275,3 +278,18 @@ def _token_info(answer: token_pb2.GetTokenResponse) -> TokenInfo:
         order=enum_name(answer.order, token_pb2.MergeOrder),
         parts=tuple(described(TokenPart, part) for part in answer.parts),
     )
+
+
+def described(kind: type[T], message: Any, /, **others: Any) -> T:
+    """A dataclass of the fields of a message that have the same names, and of `others`: lists as
+    tuples, and None for what is not set."""
+    for field in fields(kind):  # type: ignore[arg-type]  # T is a dataclass
+        if field.name in others:
+            continue
+        value = getattr(message, field.name)
+        if message.DESCRIPTOR.fields_by_name[field.name].has_presence:
+            value = value if message.HasField(field.name) else None
+        elif not isinstance(value, str | bytes | bool | int):
+            value = tuple(value)
+        others[field.name] = value
+    return kind(**others)

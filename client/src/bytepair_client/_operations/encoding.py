@@ -10,13 +10,8 @@ from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_client._call import Call, method
 from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
-from bytepair_client._operations.common import (
-    AllTextOptions,
-    TextOptions,
-    enum_value,
-    fill,
-    text_call,
-)
+from bytepair_client._operations.large import text_call
+from bytepair_client._operations.requests import AllTextOptions, TextOptions, enum_value, fill
 from bytepair_client._operations.streaming import COUNTING, ENCODING
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout, invalid
 from bytepair_client._text import DisallowedSpecial, Text, set_text

@@ -8,7 +8,7 @@ from typing import Any, Literal, Unpack, overload
 from bytepair.v1 import stream_pb2
 
 from bytepair_client._call import Call, Fallback, StreamCall, method
-from bytepair_client._operations.common import DecodeErrors, EncodingOptions, TextOptions, fill
+from bytepair_client._operations.requests import DecodeErrors, EncodingOptions, TextOptions, fill
 from bytepair_client._options import (
     BYTES_PER_ID,
     NOT_GIVEN,

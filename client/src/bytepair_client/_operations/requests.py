@@ -1,0 +1,158 @@
+"""Arguments on their way into a request: options that methods share, and the fields they set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final, Literal, TypedDict, TypeVar
+
+from bytepair.v1 import chat_pb2, context_pb2, text_pb2
+from google.protobuf.message import Message
+
+from bytepair_client._options import NOT_GIVEN, Defaults, Fingerprint, invalid, utf8
+from bytepair_client._text import AllowedSpecial, DisallowedSpecial
+
+DecodeErrors = Literal["replace", "strict"]
+Level = Literal["code_point", "grapheme", "word", "sentence", "line", "paragraph"]
+CODE_POINT: Final = text_pb2.OFFSET_UNIT_CODE_POINT
+
+# The entry of `allowed_special` in a request that stands for all of them.
+_EVERY = "ALL"
+
+Filled = TypeVar("Filled", bound=Message)
+
+
+class EncodingOptions(TypedDict, total=False):
+    """Which encoding, and what it must be; `encode` describes these and those below."""
+
+    encoding: str | None
+    expected_fingerprint: Fingerprint
+
+
+class TextOptions(EncodingOptions, total=False):
+    """Options of every method for texts, but `disallowed_special`, whose default differs."""
+
+    allowed_special: AllowedSpecial
+    add_special_tokens: bool
+
+
+class AllTextOptions(TextOptions, total=False):
+    """Options of each text of a batch, whose defaults are those of the method for one."""
+
+    disallowed_special: DisallowedSpecial
+
+
+def named_encoding(defaults: Defaults, encoding: str | None) -> str:
+    """The encoding that a call is about. Raises InvalidOption if there is none."""
+    name = defaults.encoding if encoding is None else encoding
+    if not name:
+        raise invalid("encoding", "must be given: on the call, or once on the client")
+    return utf8("encoding", name)
+
+
+def fill(
+    request: Filled,
+    defaults: Defaults,
+    *,
+    encoding: str | None = None,
+    expected_fingerprint: Fingerprint = NOT_GIVEN,
+    **fields: Any,
+) -> Filled:
+    """Set the fields of a request, or of a stream's configuration, from arguments of their names.
+
+    Returns it. Raises InvalidOption.
+    """
+    name = named_encoding(defaults, encoding)
+    if expected_fingerprint is NOT_GIVEN:
+        # The client's fingerprint is that of the client's encoding; of another it says nothing.
+        expected_fingerprint = defaults.expected_fingerprint if name == defaults.encoding else None
+    set_field(request, "encoding", name)
+    set_field(request, "expected_fingerprint", expected_fingerprint)
+    for field, value in fields.items():
+        set_field(request, field, value)
+    return request
+
+
+def set_field(message: Message, name: str, value: Any) -> None:
+    """Set one field from an argument of its name; None leaves it unset. Raises InvalidOption."""
+    if value is not None and name in _WIRE:
+        value = _WIRE[name](value)
+    if value is None:
+        return
+    try:
+        if isinstance(value, list | tuple):
+            getattr(message, name).extend(value)
+        elif isinstance(value, Mapping):
+            getattr(message, name).update(value)
+        else:
+            setattr(message, name, value)
+    except UnicodeEncodeError:
+        raise invalid(name, "not UTF-8") from None
+    except ValueError:
+        raise invalid(name, f"{value} is out of range") from None
+
+
+def enum_value(option: str, enum: Any, name: str) -> Any:
+    """The value of an enum of the API, by its name in Python. Raises InvalidOption."""
+    names = {enum_name(value, enum): value for value in enum.values() if value}
+    if name not in names:
+        raise invalid(option, f"must be one of {', '.join(names)}")
+    return names[name]
+
+
+def enum_name(value: int, enum: Any) -> str:
+    """The name of a value in Python."""
+    name: str = enum.Name(value)
+    return name.removeprefix(enum.Name(0).removesuffix("UNSPECIFIED")).lower()
+
+
+def wire_allowed(allowed: AllowedSpecial) -> list[str]:
+    """The `allowed_special` of a request. Raises InvalidOption."""
+    if isinstance(allowed, str):
+        if allowed != "all":
+            raise invalid("allowed_special", 'must be "all" or a collection of special tokens')
+        return [_EVERY]
+    if not allowed:
+        return []
+    if _EVERY in allowed:
+        raise invalid("allowed_special", f'give "all" by itself, not "{_EVERY}"')
+    return sorted(allowed)
+
+
+def wire_disallowed(disallowed: DisallowedSpecial) -> text_pb2.DisallowedSpecial:
+    """The `disallowed_special` of a request. Raises InvalidOption.
+
+    tiktoken also takes a set that fails for its members and reads the others as text; the service
+    decides for all alike.
+    """
+    if disallowed == "all":
+        return text_pb2.DISALLOWED_SPECIAL_REJECT
+    if isinstance(disallowed, str) or len(disallowed) > 0:
+        raise invalid(
+            "disallowed_special",
+            'must be "all" (a special token in the text is an error unless it is allowed) or () '
+            "(it is ordinary text); single tokens cannot be named",
+        )
+    return text_pb2.DISALLOWED_SPECIAL_AS_TEXT
+
+
+def _past_reasoning(rule: str) -> Any:
+    return None if rule == "default" else enum_value("past_reasoning", chat_pb2.PastReasoning, rule)
+
+
+#: How arguments go into the fields of their names, where not as they are. Raise InvalidOption.
+_WIRE: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "allowed_special": wire_allowed,
+    "disallowed_special": wire_disallowed,
+    "errors": partial(enum_value, "errors", text_pb2.DecodeErrors),
+    "keep": partial(enum_value, "keep", context_pb2.Keep),
+    "level": partial(enum_value, "level", context_pb2.CutLevel),
+    "past_reasoning": _past_reasoning,
+}
+
+
+def one_text(text: object) -> str:
+    """A text that is no segments. Raises TypeError for what is no string."""
+    if not isinstance(text, str):
+        raise TypeError(f"text must be one str, not {type(text).__name__}")
+    return text
