@@ -36,7 +36,7 @@ from bytepair_client._cli.parser import (
     size,
 )
 from bytepair_client._client import TokenizerClient
-from bytepair_client._operations.describing import EncodingInfo
+from bytepair_client._models import EncodingInfo
 
 # More special tokens than this are counted and not listed, except in JSON.
 MAX_LISTED = 20

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Literal, Unpack
 
 from bytepair.v1 import context_pb2
 
 from bytepair_client._call import Call, StreamCall, method
+from bytepair_client._models import Chunk, Finding, Inspection, described
 from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
-from bytepair_client._operations.describing import described
 from bytepair_client._operations.large import copied, text_call
 from bytepair_client._operations.requests import (
     CODE_POINT,
@@ -50,67 +49,6 @@ class TruncateBatchOptions(TextBatchOptions, total=False):
     keep: Keep
     level: Level
     marker: str
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """A part of a text.
-
-    Attributes:
-        start: Where it starts, in code points of the text.
-        end: Where it ends.
-        count: Its tokens.
-        level: The coarsest level at which the text may be cut at its end, such as "sentence".
-        overlap: How many tokens it shares with the chunk before it.
-        text: The text from `start` to `end`, unchanged.
-    """
-
-    start: int
-    end: int
-    count: int
-    level: str
-    overlap: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something in a text that makes its count, or an answer to it, surprising.
-
-    Attributes:
-        code: What it is, such as "TRAILING_WHITESPACE"; `FindingCode` in the API has all.
-        start: Where it starts, in code points.
-        end: Where it ends.
-        token_id: Of the token at fault; None where it is none.
-        token: The special token that is spelled, or nearly; "" elsewhere.
-        code_point: Of the character at fault; None where it is none.
-    """
-
-    code: str
-    start: int
-    end: int
-    token_id: int | None
-    token: str
-    code_point: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Inspection:
-    """What was found in a text.
-
-    Attributes:
-        findings: In the order of the text; at most a thousand.
-        totals: How many there are of each code that occurs.
-        count: The tokens of the text.
-        stable_tokens: How many of them are the same whatever text follows.
-        stable_end: Where these end, in code points.
-    """
-
-    findings: list[Finding]
-    totals: Mapping[str, int]
-    count: int
-    stable_tokens: int
-    stable_end: int
 
 
 def truncate(

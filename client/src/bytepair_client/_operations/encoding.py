@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple, Unpack, get_args, overload
+from typing import Any, Literal, Unpack, get_args, overload
 
 from bytepair.v1 import text_pb2, tokenizer_pb2
 
 from bytepair_client._call import Call, method
 from bytepair_client._errors import TokenizerError
+from bytepair_client._models import IdsWithOffsets
 from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
 from bytepair_client._operations.large import text_call
 from bytepair_client._operations.requests import AllTextOptions, TextOptions, enum_value, fill
@@ -22,13 +23,6 @@ COUNT = method(tokenizer_pb2.CountResponse, "Count")
 BATCH_COUNT = method(tokenizer_pb2.BatchCountResponse, "BatchCount")
 
 OffsetUnit = Literal["code_point", "byte", "utf16"]
-
-
-class IdsWithOffsets(NamedTuple):
-    """Token ids and where each starts: `offsets[i]` belongs to `ids[i]`."""
-
-    ids: list[int]
-    offsets: list[int]
 
 
 def encode(
