@@ -89,7 +89,7 @@ def set_field(message: Message, name: str, value: Any) -> None:
     except UnicodeEncodeError:
         raise invalid(name, "not UTF-8") from None
     except ValueError:
-        raise invalid(name, f"{value} is out of range") from None
+        raise invalid(name, f"must be 0 or more, and fit its field, not {value}") from None
 
 
 def enum_value(option: str, enum: Any, name: str) -> Any:
