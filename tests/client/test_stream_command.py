@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import signal
 import subprocess
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -90,12 +93,12 @@ def test_a_large_input_that_fails_in_the_middle(shell: Shell) -> None:
     assert output == f"{3:9} small.txt\n{3:9} total\n"
 
 
-def start(shell: Shell, *arguments: str) -> subprocess.Popen[bytes]:
+def start(shell: Shell, *arguments: str, stderr: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         command(*arguments),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         cwd=shell.folder,
         env=clean_environment(**shell.variables),
     )
@@ -140,6 +143,39 @@ def test_an_interrupt_while_it_waits_for_input(shell: Shell) -> None:
         output = running.stderr.read()
         assert (running.wait(), output) == (130, b"")
         end.set()
+
+
+@pytest.mark.slow
+def test_progress_is_shown_on_a_terminal_and_erased(shell: Shell) -> None:
+    terminal, stderr = pty.openpty()
+    os.set_blocking(terminal, False)
+    shown = b""
+    with start(shell, "count", stderr=stderr) as running:
+        os.close(stderr)
+        assert running.stdin is not None
+        assert running.stdout is not None
+        pieces = 0
+        while b" MB" not in shown:  # it takes longer than a moment
+            running.stdin.write(b"one two " * 20_000)
+            pieces += 1
+            time.sleep(0.02)
+            shown += read_now(terminal)
+        running.stdin.close()
+        counted = running.stdout.read()
+        assert running.wait() == 0
+    while piece := read_now(terminal):
+        shown += piece
+    os.close(terminal)
+    assert shown.startswith(b"\r\x1b[Kstandard input: ")
+    assert shown.endswith(b"\r\x1b[K")
+    assert int(counted) == len(oracle("o200k_base").encode("one two " * 20_000 * pieces))
+
+
+def read_now(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError:  # nothing yet, or the other end is closed
+        return b""
 
 
 PEAK = """

@@ -69,9 +69,10 @@ def each_input(of_input: OfInput) -> Run:
     @wraps(of_input)
     def run(client: TokenizerClient, args: Namespace) -> ExitStatus:
         results = Results(as_json=args.json)
+        writes = args.command != "count" and not args.json
         for name in args.files:
             with results.errors_of(name):
-                with opened(name) as source:
+                with opened(name, writes=writes) as source:
                     result = of_input(client, args, source)
                 results.add(name, result)
         return results.end(sums=args.command == "count")

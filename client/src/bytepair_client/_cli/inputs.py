@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import codecs
 import io
+import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 
 from bytepair_client._cli.output import STANDARD_INPUT, CommandError, shown
+from bytepair_client._cli.progress import Progress
 from bytepair_client._options import DEFAULT_MAX_UNARY_BYTES
 
 #: What is read at once of an input that is not held as a whole.
@@ -31,11 +33,12 @@ class Input:
         is_large: Whether it is more than one request should hold.
     """
 
-    def __init__(self, name: str, file: io.FileIO) -> None:
+    def __init__(self, name: str, file: io.FileIO, progress: Progress) -> None:
         """Read the first DEFAULT_MAX_UNARY_BYTES, and see whether that is all."""
         self.name = name
         self.suffix = "" if name == STANDARD_INPUT else f" {name}"  # after a result
         self._file = file
+        self._progress = progress
         self._start = b""
         while len(self._start) <= DEFAULT_MAX_UNARY_BYTES:
             chunk = self._read()
@@ -118,6 +121,7 @@ class Input:
         start, self._start = self._start, b""
         while start:
             yield start
+            self._progress.add(len(start))
             start = self._read()
 
     def _read(self) -> bytes:
@@ -128,11 +132,12 @@ class Input:
 
 
 @contextmanager
-def opened(name: str) -> Iterator[Input]:
+def opened(name: str, *, writes: bool = False) -> Iterator[Input]:
     """Open a file, or standard input, for as long as the block runs.
 
     Args:
         name: The file's; STANDARD_INPUT for standard input.
+        writes: Whether the block writes to standard output meanwhile.
     Raises:
         CommandError: It cannot be read.
     """
@@ -143,7 +148,11 @@ def opened(name: str) -> Iterator[Input]:
     except OSError as error:
         raise CommandError(f"{shown(name)}: {error.strerror}") from None
     with file:
-        yield Input(name, file)
+        progress = Progress(shown(name), os.fstat(file.fileno()).st_size, writes=writes)
+        try:
+            yield Input(name, file, progress)
+        finally:
+            progress.end()
 
 
 def _words(texts: Iterable[str]) -> Iterator[list[str]]:

@@ -84,6 +84,8 @@ def write_text(text: str) -> None:
 _TOO_LARGE = (errors.InputTooLarge, errors.ResourceExhausted)
 # What is wrong with one input; any other error would hit all of them and ends the command.
 _OF_ONE_INPUT = (
+    errors.BudgetTooSmall,
+    errors.InvalidChat,
     errors.InvalidUtf8,
     errors.SpecialTokenInText,
     errors.UnknownTokenId,
