@@ -12,8 +12,10 @@ use crate::vocabulary::short_table::{Key, fetch};
 /// Maximum number of ids in a slot.
 pub const FEW: usize = 4;
 
-/// Number of sets after the first insertion.
+/// Number of sets after the first insertion, and after the first growth. Texts that need more than
+/// the first mostly need as many as that.
 const FIRST_SETS: usize = 1 << 9;
+const NEXT_SETS: usize = 1 << 12;
 
 /// Maximum number of sets, whatever the size of the cache: a hit outside the processor's cache
 /// costs as much as a lookup in the vocabulary.
@@ -141,7 +143,12 @@ impl Recent {
             self.max_sets = old;
             return;
         }
-        self.sets.resize((old * 2).max(FIRST_SETS), Set::default());
+        let sets = match old {
+            0..FIRST_SETS => FIRST_SETS,
+            FIRST_SETS => NEXT_SETS.min(self.max_sets),
+            _ => old * 2,
+        };
+        self.sets.resize(sets, Set::default());
         self.used = 0;
         for i in 0..old {
             // Moves each slot to its place in the old or the new half. The older one is first, to
