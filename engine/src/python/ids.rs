@@ -30,6 +30,7 @@ struct Made {
 }
 
 const FIRST_INTEGERS: usize = 1 << 10;
+const NEXT_INTEGERS: usize = 1 << 13;
 const MAX_INTEGERS: usize = 1 << 15;
 
 /// Marks a free place: no token has this id.
@@ -60,13 +61,23 @@ impl Made {
         new.into_ptr()
     }
 
+    /// Grows the table within the memory that is reserved at first use, so that each page is new to
+    /// the process once.
     fn grow(&mut self) {
-        let count = (self.integers.len() * 2).max(FIRST_INTEGERS);
-        let old = std::mem::take(&mut self.integers);
+        let old = self.integers.len();
+        self.integers.reserve_exact(MAX_INTEGERS - old);
+        let count = match old {
+            0 => FIRST_INTEGERS,
+            FIRST_INTEGERS => NEXT_INTEGERS,
+            _ => old * 2,
+        };
         self.integers.resize_with(count, || (NO_ID, None));
         self.replaced = 0;
-        for (id, integer) in old.into_iter().filter(|(_, integer)| integer.is_some()) {
-            self.integers[id as usize & (count - 1)] = (id, integer);
+        for at in 0..old {
+            let new = self.integers[at].0 as usize & (count - 1);
+            if self.integers[at].1.is_some() {
+                self.integers.swap(at, new);
+            }
         }
     }
 }
