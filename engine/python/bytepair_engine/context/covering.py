@@ -1,14 +1,12 @@
-"""The fewest tokens that the parts of a text can have, whatever they are merged to.
+"""A lower bound of the number of tokens of a text.
 
-A token spells what it stands for. So the characters of a text of which it is certain that they are
-in its pieces have to be *covered*: each of their units (bytes or characters, as the model has them)
-is in some token. A token covers neighbouring units only if it holds each two of them next to each
-other, and no more of them than the longest token that holds these two. With fewer tokens than it
-takes to cover a text's first units so, each time as many as possible, no text has them all: that
-bounds every text that begins with them.
+Each unit of a text (a byte or a character, by the model) must be in some token that contains it. A
+token can cover adjacent units only if each two of them are adjacent in some token, and at most as
+many as the longest token with these two has. Covering the units in order, with each token as many
+as that allows, gives a lower bound. It holds for every text that starts with these units.
 
-It is certain of a character if no step of a pipeline drops it, or makes something of it that
-depends on what stands beside it. All others may cost nothing, and may stand inside of any token.
+This applies to characters that the pipeline keeps and maps independently of their neighbours. All
+other characters are taken to need no token, and to be possible inside any token.
 """
 
 from __future__ import annotations
@@ -44,38 +42,37 @@ from bytepair_engine.pipeline.normalising import normalise_text, starts_cluster
 from bytepair_engine.pipeline.splitting import compiled
 from bytepair_engine.streaming.pipeline_split_points import ONE_CHARACTER, WITHOUT_SPACE
 
-#: Pairs of units are told apart by a hash of so many bits. Two that share one are taken to be in
-#: each other's tokens: then less is known, and nothing wrong.
+#: Bits of the hash of a pair of units. A collision makes the bound lower, never wrong.
 _BITS: Final = 18
 _MASK: Final = 2**_BITS - 1
 
-#: No token is taken to be longer than that.
+#: Maximum length of a token that is distinguished.
 _LONGEST: Final = 2**16 - 1
 
-#: Characters that are remembered for each encoding: texts choose which.
+#: Maximum number of characters that are cached for each encoding.
 _KEPT: Final = 4096
 
 _BYTES: Final = 256
 
-#: A class, and what makes it matter what stands around a match. A pattern that has none of the
-#: second outside of the first matches a string wherever that stands.
+#: A character class, and the constructs that look at the text around a match. A pattern without
+#: these, outside of classes, matches a string regardless of its context.
 _CLASS: Final = regex.compile(r"\[(?:[^\[\]\\]|\\.)*\]")
 _LOOKS_AROUND: Final = regex.compile(r"\(\?(?!:)|[\^$]|\\[bBAZzGKX0-9]")
 
-#: What a character becomes of which nothing is known.
+#: The image of a character of which nothing is known.
 _ANYTHING: Final = (None,)
 
 Unit = int
-#: What a step makes of a character by itself; None where that is not known.
+#: Maps a character alone, as a step does; None if the result is unknown.
 Change = Callable[[str], str | None]
-#: What a character becomes: characters, and None where there may be anything, or nothing.
+#: Maps a character to characters, and None for unknown text, which may be empty.
 Image = Callable[[str], tuple[str | None, ...]]
-#: Whether what two neighbours become does not depend on each other.
+#: Whether two adjacent characters are mapped independently of each other.
 Apart = Callable[[str, str], bool]
 
 
 class Cover:
-    """How many units of a text a token can cover."""
+    """How many units of a text one token can cover."""
 
     def __init__(
         self,
@@ -84,11 +81,11 @@ class Cover:
         image: Image,
         apart: Apart,
     ) -> None:
-        """Prepare.
+        """Index the tokens.
 
         Args:
-            tokens: All that can come of a text, as what is spelled.
-            units: What tokens consist of.
+            tokens: The content of every token that a text can have.
+            units: The units of tokens.
             image: See `Image`.
             apart: See `Apart`.
         """
@@ -119,20 +116,20 @@ class Cover:
         self._longest: Final = longest
 
     def end(self, text: str, start: int, budget: int) -> int | None:
-        """The first place known at and after which every part of a text from `start` on has more
-        than `budget` tokens; None if there is none."""
+        """Return a position such that the text from `start` to it, or to any later position, has
+        more than `budget` tokens; None if there is none."""
         return self._place(text, start, len(text), 1, budget)
 
     def start(self, text: str, start: int, end: int, budget: int) -> int | None:
-        """The last place known at and before which every part of a text, from `start` on, up to
-        `end` has more than `budget` tokens; None if there is none."""
+        """Return a position after `start` such that the text from it, or from any earlier position,
+        to `end` has more than `budget` tokens; None if there is none."""
         return self._place(text, end - 1, start - 1, -1, budget)
 
     def _place(self, text: str, at: int, stop: int, step: int, budget: int) -> int | None:
-        """Cover units one after the other, the first that one token more would need ends it."""
+        """Cover units in order, until one needs more than `budget` tokens."""
         count = length = 0
         most = self._longest
-        before: Unit | None = None  # the unit beside the next one, if that is certain
+        before: Unit | None = None  # the previous unit, if it is certain
         while at != stop:
             for unit in self._certain(text, at)[::step]:
                 if unit is None:
@@ -152,7 +149,7 @@ class Cover:
         return None
 
     def _certain(self, text: str, at: int) -> tuple[Unit | None, ...]:
-        """The units that a character of a text becomes, wherever the text is cut."""
+        """Return the units of a character, wherever the text is cut."""
         if at > 0 and not self._apart(text[at - 1], text[at]):
             return _ANYTHING
         if at + 1 < len(text) and not self._apart(text[at], text[at + 1]):
@@ -161,7 +158,7 @@ class Cover:
 
 
 def _pair(left: Unit, right: Unit) -> int:
-    # Different for each two of ASCII, and for each two bytes.
+    # Without collisions for two ASCII characters, and for two bytes.
     return (left << 8 ^ left >> 7 ^ right ^ right >> 8 << 3) & _MASK
 
 
@@ -175,7 +172,7 @@ def _characters_of(token: bytes) -> Sequence[Unit]:
 
 @lru_cache(16)
 def cover(encoding: Encoding) -> Cover | None:
-    """What the tokens of an encoding can cover; None where that is not known."""
+    """Return what the tokens of an encoding can cover; None if it is unknown."""
     names = [name.encode() for name in encoding.special_tokens]
     if encoding.pipeline is not None:
         return _of_pipeline(encoding.pipeline)
@@ -202,7 +199,7 @@ def _of_pipeline(pipeline: Pipeline) -> Cover | None:
     model = pipeline.model
     if _merges_stand_ins(model):
         return None
-    # White space beside these is a part of them: they are found before all steps, and here.
+    # Added tokens may take adjacent white space, before all steps and after the normalisers.
     strips = any(token.left_strip or token.right_strip for token in pipeline.added)
     found = _without_space if strips else _itself
     changes: list[tuple[object, Change | None]] = [
@@ -212,7 +209,7 @@ def _of_pipeline(pipeline: Pipeline) -> Cover | None:
     ]
     written = False
     for step in pipeline.pre_tokenizers:
-        if written:  # it sees how bytes are written
+        if written:  # this step sees bytes written as characters
             changes.append((step, None if _removes(step) else _itself))
         elif isinstance(step, ByteAlphabet):
             written = True
@@ -235,7 +232,7 @@ def _of_pipeline(pipeline: Pipeline) -> Cover | None:
                 parts += [None] if text is None else text
         return tuple(c if c is not None and stays(c) else None for c in parts)
 
-    # Added tokens are found before all steps, or between two.
+    # Added tokens are matched before or between the steps.
     added = {token.content for token in pipeline.added}
     spelled = set(added)
     for _, change in known:
@@ -245,8 +242,8 @@ def _of_pipeline(pipeline: Pipeline) -> Cover | None:
 
 
 def _merges_stand_ins(model: Model) -> bool:
-    """Whether what stands for text without spelling it may merge, so that a token covers what it
-    does not spell."""
+    """Whether byte tokens or the unknown token may merge, so that a token covers text that it does
+    not contain."""
     stand_ins = {*model.byte_tokens.values(), model.unknown} - {None}
     if isinstance(model.rule, Merges):
         return not stand_ins.isdisjoint(model.rule.lefts) or not stand_ins.isdisjoint(
@@ -256,8 +253,8 @@ def _merges_stand_ins(model: Model) -> bool:
 
 
 def _stays(model: Model) -> Callable[[str], bool]:
-    """Whether a character of a piece is sure to be in tokens of its own units, and no part of a
-    token that is unknown together with others."""
+    """Return whether a character is certain to be in tokens that contain it, rather than in an
+    unknown token together with others."""
     if model.unknown is not None and not model.fuse_unknown:
         return _always_one
     if len(model.byte_tokens) == _BYTES:
@@ -283,7 +280,7 @@ def _always_one(_character: str) -> bool:
 
 
 def _change(step: Normaliser | PreTokenizer) -> Change | None:
-    """What a step makes of a character by itself; None where it may change anything."""
+    """Return how a step maps a character alone; None if it may change any text."""
     match step:
         case Strip():
             return _without_space
@@ -312,7 +309,7 @@ def _change(step: Normaliser | PreTokenizer) -> Change | None:
 
 
 def _kept_by(step: Split) -> Change | None:
-    """What a split that removes some of a text leaves of it."""
+    """Return what a split that removes text keeps of a character."""
     if step in WITHOUT_SPACE:
         return lambda c: "" if c.isspace() else c
     pattern = compiled(step.pattern)
@@ -321,7 +318,7 @@ def _kept_by(step: Split) -> Change | None:
         return (lambda c: "" if pattern.fullmatch(c) else c) if one else None
     if pattern.match("") or _LOOKS_AROUND.search(_CLASS.sub("", step.pattern)):
         return None
-    # Where what matches by itself is in no match, it is one.
+    # A character that matches alone is always part of a match, and kept.
     return lambda c: c if pattern.fullmatch(c) else None
 
 
@@ -330,13 +327,13 @@ def _removes(step: object) -> bool:
 
 
 def _apart_rule(pipeline: Pipeline, image: Image) -> Apart:
-    """By the normalisers that look at several characters."""
+    """Combine the rules of the normalisers that map several characters together."""
     rules: list[Apart] = []
     for step in pipeline.normalisers:
         if isinstance(step, UnicodeForm):
             rules.append(lambda a, b: _opens(image, a) and _opens(image, b))
         elif isinstance(step, CharsMap):
-            # Clusters are mapped: of ASCII, all but CR LF are one character each.
+            # It maps clusters. In ASCII each is one character, except CR LF.
             rules.append(lambda a, b: (a + b).isascii() and a + b != "\r\n")
         elif isinstance(step, Spacing) and (step.table or step.kept):
             rules.append(_spacing_rule(step))
@@ -344,8 +341,7 @@ def _apart_rule(pipeline: Pipeline, image: Image) -> Apart:
 
 
 def _opens(image: Image, character: str) -> bool:
-    """Whether a character, and what it becomes, composes with nothing before it. Where a form is
-    applied to something that may, nothing is known of the character."""
+    """Whether neither a character nor its image composes with the text before it."""
     return starts_cluster(character) and image(character) not in ((), _ANYTHING)
 
 

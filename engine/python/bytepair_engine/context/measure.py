@@ -1,10 +1,9 @@
-"""Exact counts of parts of one text, found without counting what is common to them twice.
+"""Exact token counts of parts of one text, without counting shared text twice.
 
-Counts are not monotone: a longer text can have fewer tokens. What makes them searchable are safe
-split points (docs/streaming.md): the tokens before one and after one never change each other, so
-counts from one to the next add up, and once more tokens stand before one than there may be, no
-longer text can fit. Between two of them everything is tried that may fit by the fewest tokens that
-it can have (`covering`).
+Counts are not monotone: a longer text can have fewer tokens. Safe split points (docs/streaming.md)
+make them searchable. The tokens on the two sides of one never affect each other, so counts between
+split points add up. Once the text before a split point exceeds the budget, no longer text fits.
+Between two split points every position is tried that the lower bound of `covering` allows.
 """
 
 from __future__ import annotations
@@ -23,40 +22,40 @@ from bytepair_engine.streaming.split_points import SplitPoints
 from bytepair_engine.vocabulary.special_names import special_names
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
-#: Characters of a token, for a first guess.
+#: Estimated characters of a token, for the size of the first search only.
 _CHARACTERS: Final = 4
 
-#: The longest stretch between two split points in which everything is tried, in characters.
+#: Maximum distance of two split points between which every position is tried, in characters.
 _NEAR: Final = 48
 
-#: At most this many characters without a split point, where the core does not help: each of them
-#: is tried, and counted from the first on.
+#: Maximum number of characters without a split point, for encodings that the core does not search:
+#: each of them is tried, and counted from the first.
 _LONGEST: Final = 1024
 
-#: Of encodings whose texts cannot be streamed: a text is looked at as a whole.
+#: For encodings whose texts cannot be streamed: a text is counted as a whole.
 _UNKNOWN: Final = SplitPoints(local=lambda _text, _end: 0, settled=lambda _text: 0)
 
-#: Characters beside those of the tokens that the core is given at first.
+#: Characters that the core is given at first, in addition to those for the tokens.
 _WINDOW: Final = 256
 
-#: The most characters for each token that it is given.
+#: Maximum number of characters for each token that it is given at first.
 _MAX_CHARACTERS: Final = 1024
 
-#: Characters that are looked at before a place for a split point, at first.
+#: Characters before a position that are first searched for a split point.
 _BACK: Final = 256
 
-#: Characters before it that the rules for a split point may look at.
+#: Characters before a split point that its rules may look at.
 _RULE_CONTEXT: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A place from which counts go on.
+    """A position up to which tokens are counted.
 
     Attributes:
-        place: Where it is.
-        count: How many tokens stand between it and where the search began.
-        settled: Of `forwards`: a text that is cut here or later has these tokens before `place`.
+        place: The position.
+        count: The number of tokens between it and the start of the search.
+        settled: For `forwards`: a text cut here or later has the same tokens before `place`.
     """
 
     place: int
@@ -68,9 +67,9 @@ class Measure:
     """Counts parts of one text.
 
     Attributes:
-        text: The text; places in it are code points.
-        fits: What the core finds faster, of ordinary text; None where it cannot.
-        near: How many bytes at the end of what fits are tried one by one, by the core.
+        text: The text; positions are code points.
+        fits: The core's search, for ordinary text; None if the core cannot search it.
+        near: Maximum length of a pre-token in which every position is tried, in bytes.
     """
 
     near: ClassVar[int] = 128
@@ -87,21 +86,21 @@ class Measure:
         self._local: Final = points.local
         self._settled: Final = points.settled
         self._has_context: Final = encoding.pipeline is not None
-        # The core does the same faster, and for text without split points; it knows ordinary text.
+        # The core is faster and needs no split points, but knows no special tokens.
         self.fits: Final[Fits | None] = None if self._names.longest else encoding.fits
         self._characters = _CHARACTERS
-        # What the core counted last: from which place, and up to which ones; and the other way.
+        # The last counts of the core: from a start, by end; and up to an end, by start.
         self._counts: tuple[int, dict[int, int]] = 0, {}
         self._end_counts: tuple[int, dict[int, int]] = 0, {}
 
     def count(self, text: str, limit: int | None = None) -> int:
-        """The tokens of a text by itself, or `limit` + 1."""
+        """Return the tokens of a text, or `limit` + 1."""
         return self._encoding.count(
             text, limit=limit, allowed_special=self._allowed, disallowed_special=()
         )
 
     def after(self, mark: int, text: str, limit: int | None = None) -> int:
-        """The tokens that `text` adds where it follows a split point, or `limit` + 1."""
+        """Return the tokens that `text` adds after the split point `mark`, or `limit` + 1."""
         if not self._has_context or mark == 0:
             return self.count(text, limit)
         before = self.text[mark - 1]
@@ -109,16 +108,15 @@ class Measure:
         return self.count(before + text, None if limit is None else limit + own) - own
 
     def splits_special(self, place: int) -> bool:
-        """Whether a place is inside an allowed special token of the text."""
+        """Whether a position is inside an allowed special token of the text."""
         return self._names.longest > 1 and self._names.across(self.text, place) is not None
 
     def forwards(self, start: int, budget: int) -> tuple[list[Mark], int | None]:
-        """Look for the longest part from `start` on that has at most `budget` tokens.
+        """Find where to look for the end of the longest text from `start` within `budget` tokens.
 
         Returns:
-            Split points with the tokens from `start` to each, at most the budget, ascending; and
-            the first place known after which, and at which, every part has more. None where all of
-            the text fits: then the last mark is its end.
+            Marks within the budget, ascending; and a position at and after which every text exceeds
+            the budget. None if the whole text fits: then the last mark is its end.
         Raises:
             PieceTooLong: Too much text has no split point.
         """
@@ -171,7 +169,7 @@ class Measure:
             if found is not None:
                 marks, beyond, counts = found
                 self._counts = start, {start + at: count for at, count in counts}
-                # The next search begins with a bit more than this one needed.
+                # The next search starts with slightly more text than this one needed.
                 needed = len(window) if beyond is None else beyond
                 self._characters = min(_MAX_CHARACTERS, needed * 5 // (budget * 4 + 4) + 1)
                 moved = [Mark(start + at, count, start + settled) for at, settled, count in marks]
@@ -180,12 +178,11 @@ class Measure:
             length *= 2
 
     def backwards(self, start: int, end: int, budget: int) -> tuple[list[Mark], int | None]:
-        """As `forwards`, for the longest part of the text from `start` on that goes up to `end`.
+        """As `forwards`, for the start of the longest text that ends at `end`.
 
         Returns:
-            Split points with the tokens from each to the end, descending; and the last place known
-            before which, and at which, every part has more. None where all from `start` on fits:
-            then the last mark is `start`.
+            Marks within the budget, descending; and a position at and before which every text
+            exceeds the budget. None if all text from `start` fits: then the last mark is `start`.
         Raises:
             PieceTooLong: Too much text has no split point.
         """
@@ -249,7 +246,7 @@ class Measure:
         return marks, beyond - 1
 
     def mark_before(self, marks: list[Mark], place: int) -> Mark:
-        """The last mark of `forwards` that counts for a text cut at a place."""
+        """Return the last mark of `forwards` that is valid for a text cut at `place`."""
         return next(
             mark
             for mark in reversed(marks)
@@ -257,7 +254,7 @@ class Measure:
         )
 
     def to(self, marks: list[Mark], place: int, suffix: str = "") -> int:
-        """The tokens from the first mark of `forwards` to `place`, with `suffix` after it."""
+        """Return the tokens from the first mark of `forwards` to `place`, followed by `suffix`."""
         start, counts = self._counts
         if not suffix and start == marks[0].place and place in counts:
             return counts[place]
@@ -268,8 +265,8 @@ class Measure:
         return mark.count + self.after(mark.place, text)
 
     def since(self, marks: list[Mark], place: int, start: int = 0, prefix: str = "") -> int:
-        """The tokens from `place` to the first mark of `backwards`, after a `prefix` that follows
-        the split point `start`, or that begins the text where that is 0."""
+        """Return the tokens from `place` to the first mark of `backwards`, after a `prefix` that
+        follows the split point `start`; 0 for the start of the text."""
         end, counts = self._end_counts
         if not prefix and end == marks[0].place and place in counts:
             return counts[place]
@@ -277,12 +274,12 @@ class Measure:
         return mark.count + self.after(start, prefix + self.text[place : mark.place])
 
     def stable_end(self) -> int:
-        """The last place known before which no token changes, whatever text follows; 0 for none."""
+        """Return the last known position before which no continuation changes a token, or 0."""
         place = self._split_point(0, len(self.text) - 1)
         return place + self._settled(self.text[place:])
 
     def long_runs(self, limit: int) -> Iterator[tuple[int, int]]:
-        """The stretches of more than `limit` bytes without a split point."""
+        """Yield the ranges of more than `limit` bytes without a split point."""
         start, end = 0, len(self.text)
         while start < end:
             place = self._split_point(start, min(start + limit, end - 1))
@@ -299,24 +296,24 @@ class Measure:
         return found
 
     def _end_covered(self, mark: Mark, budget: int) -> int | None:
-        """As `beyond` of `forwards`, by the fewest tokens that the text behind a mark can have."""
+        """Return `beyond` of `forwards` by the lower bound of the text after a mark."""
         known = cover(self._encoding)
         return None if known is None else known.end(self.text, mark.place, budget - mark.count)
 
     def _start_covered(self, start: int, mark: Mark, budget: int) -> int | None:
-        """As `beyond` of `backwards`, likewise."""
+        """Return `beyond` of `backwards` likewise."""
         known = cover(self._encoding)
         if known is None:
             return None
         return known.start(self.text, start, mark.place, budget - mark.count)
 
     def _between(self, start: int, place: int, end: int, limit: int) -> int:
-        """The tokens from a split point to another, or `limit` + 1; the text begins at `start`."""
+        """Return the tokens between two split points of the text from `start`, or `limit` + 1."""
         text = self.text[place:end]
         return self.count(text, limit) if place == start else self.after(place, text, limit)
 
     def _near(self, start: int, end: int) -> int | None:
-        """A split point between two places, near the middle; None if there is none."""
+        """Return a split point between two positions, near their middle; None for none."""
         middle = (start + end) // 2
         found = self._split_point(start, middle)
         if found > start:
@@ -331,8 +328,8 @@ class Measure:
         return None
 
     def _split_point(self, start: int, end: int) -> int:
-        """The last split point after `start` and at or before `end`; `start` for none."""
-        # A rule looks at the character after the place.
+        """Return the last split point after `start` and up to `end`; `start` for none."""
+        # A rule looks at the character after the position.
         end, back = min(end + 1, len(self.text)), _BACK
         while end > start + 1:
             first = max(start, end - back)

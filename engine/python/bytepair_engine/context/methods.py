@@ -1,4 +1,4 @@
-"""The methods of `Encoding` for text that must fit a number of tokens."""
+"""The methods of `Encoding` for text that must fit a token budget."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
-# These are built on `Encoding`: they are imported when they are called.
+# These modules import `Encoding`, so the methods import them when called.
 if TYPE_CHECKING:
     from bytepair_engine.context.boundaries import Level
     from bytepair_engine.context.inspecting import Inspection
@@ -32,10 +32,10 @@ class ContextMethods:
         disallowed_special: SpecialTokens = frozenset(),
         add_special_tokens: bool = False,
     ) -> str:
-        """Cut a text to at most `max_tokens` tokens, as `count` counts them in what is left.
+        """Cut a text to at most `max_tokens` tokens, by the count of the result.
 
-        `context.truncating.truncated` has the arguments, the errors, and the same with the count
-        and the ranges that are kept.
+        See `context.truncating.truncated` for the arguments and errors. It also returns the count
+        and the kept ranges.
 
         >>> from bytepair_engine import get_encoding
         >>> get_encoding("cl100k_base").truncate("hello 🧠", 2)
@@ -68,11 +68,11 @@ class ContextMethods:
     ) -> list[Chunk]:
         """Split a text into chunks of at most `max_tokens` tokens, as `count` counts each.
 
-        `context.splitting` has the rule, the arguments and the errors; `context.stream` does the
-        same for text that arrives in pieces.
+        See `context.splitting` for the arguments and errors, and `context.stream` for text that
+        arrives in pieces.
 
         Returns:
-            Chunks with their text, count and place; [] for "".
+            Chunks with their text, count and range; [] for "".
         """
         from bytepair_engine.context import splitting
 
@@ -90,7 +90,7 @@ class ContextMethods:
         )
 
     def inspect(self, text: str) -> Inspection:
-        """Find what makes a count surprising: see `context.inspecting.inspect`."""
+        """Find causes of an unexpected count. See `context.inspecting.inspect`."""
         from bytepair_engine.context.inspecting import inspect
 
         return inspect(cast("Encoding", self), text)

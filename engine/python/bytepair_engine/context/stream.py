@@ -1,4 +1,4 @@
-"""A text that arrives in pieces, split as if it had come at once."""
+"""Split text that arrives in pieces into the chunks of the whole text."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from bytepair_engine.streaming.utf8 import Utf8Decoder
 from bytepair_engine.vocabulary.special_names import special_names
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
-#: What a paragraph's end looks at before it, and before a CR whose LF comes next.
+#: The text before a position that decides whether a paragraph ends after it.
 _LINE_END_BEFORE: Final = regex.compile(r"(?r)(?:\r\n|[\r\n\v\f\x85\u2028\u2029])[ \t]*\r?")
 
-#: The levels whose boundaries depend on the text before them. A chunk's end may be one of any.
+#: The levels whose boundaries depend on the text before them.
 _RESTARTED: Final[tuple[Level, ...]] = ("grapheme", "word", "sentence")
 
-#: How many characters more are waited for after a look that found nothing.
+#: Minimum number of further characters to wait for after each search.
 _MORE: Final = 256
 
 
 class StreamChunker:
-    """Splits a text that arrives in pieces: the chunks of `feed` and `finish`, joined, are those
-    of `splitting.split` for the whole text, however it was cut.
+    """Splits text that arrives in pieces. The chunks of `feed` and `finish` are those of
+    `splitting.split` for the whole text, for all pieces.
 
-    It holds the text of a chunk and what must be known of the text after it, whatever the length
-    of the whole. Several threads may use one: their calls take turns.
+    It buffers the text of one chunk and the text after it that decides where the chunk ends.
+    Thread-safe: calls are serialised.
 
     Attributes:
-        before_fault: Where a call failed: the chunks that it found before.
+        before_fault: If a call failed, the chunks that it found before the error.
 
     >>> from bytepair_engine import get_encoding
     >>> from bytepair_engine.context.splitting import SplitOptions
@@ -65,12 +65,12 @@ class StreamChunker:
 
         Args:
             encoding: One for which `can_stream` holds.
-            options: How to split.
+            options: The options.
             disallowed_special: As for `Encoding.encode`.
-            max_pending_bytes: How much text may be held, at least 1: some times a chunk's.
+            max_pending_bytes: Maximum buffered text, at least 1: several times that of a chunk.
         Raises:
-            InvalidOption: An argument outside its domain, or it is not known where texts can be
-                split for this encoding.
+            InvalidOption: An argument outside its domain, or an encoding without known split
+                points.
         """
         if max_pending_bytes < 1:
             raise InvalidOption("max_pending_bytes", "must be 1 or more")
@@ -94,43 +94,43 @@ class StreamChunker:
         self._closed = False
         self._parts: list[str] = []
         self._length = 0  # of the parts together, in characters
-        self._look_at = 0  # the length at which the next look is worth it
-        self._before = 0  # characters of the text that were dropped
-        self._bytes_before = 0  # and their bytes
-        self._start = 0  # of the next chunk, in what is held
-        self._covered = 0  # the end of the last chunk
+        self._look_at = 0  # the length at which to search next
+        self._before = 0  # dropped characters
+        self._bytes_before = 0  # their bytes
+        self._start = 0  # start of the next chunk in the buffer
+        self._covered = 0  # end of the last chunk
         self._restarts: dict[Level, int] = {}
         self.before_fault: list[Chunk] = []
-        self._searched = 0  # up to where disallowed special tokens were looked for
+        self._searched = 0  # searched for disallowed special tokens up to here
 
     @property
     def pending_bytes(self) -> int:
-        """About how many bytes are held."""
+        """The approximate number of buffered bytes."""
         return self._utf8.decoded - self._bytes_before + len(self._utf8.pending)
 
     @property
     def bytes_consumed(self) -> int:
-        """How many bytes have come, of whole characters."""
+        """The bytes of whole characters received so far."""
         return self._utf8.decoded
 
     @property
     def finished(self) -> bool:
-        """Whether the stream is over: after `finish` or an error."""
+        """Whether the stream has ended, by `finish` or an error."""
         return self._closed
 
     def feed(self, piece: str | bytes) -> list[Chunk]:
-        """Take the next piece of the text.
+        """Add the next piece of the text.
 
         Args:
-            piece: Of any length: whole characters, or UTF-8 that may be cut within one.
+            piece: Text, or UTF-8 that may be cut within a character.
         Returns:
             The chunks that became certain; [] for none.
         Raises:
             BudgetTooSmall: A code point does not fit a chunk.
             SpecialTokenFound: The text contains a disallowed special token. The offset counts
-                from the start of the text; chunks before it may have been given.
+                from the start of the text; chunks before it may have been returned.
             InvalidUnicode: A lone surrogate, or bytes that are not UTF-8.
-            PieceTooLong: The text of a chunk, and what decides where it ends, are more than
+            PieceTooLong: The text of a chunk and the text that decides where it ends exceed
                 `max_pending_bytes`.
             StreamFinished: After `finish` or an error.
         """
@@ -146,10 +146,10 @@ class StreamChunker:
             return chunks
 
     def finish(self) -> list[Chunk]:
-        """Say that the text is complete.
+        """End the text.
 
         Returns:
-            The chunks of what was held; [] for none.
+            The remaining chunks; [] for none.
         Raises:
             BudgetTooSmall, SpecialTokenFound: As `feed`.
             InvalidUnicode: The last character is not complete.
@@ -184,7 +184,7 @@ class StreamChunker:
         return piece
 
     def _look(self, *, complete: bool) -> list[Chunk]:
-        """The chunks that are certain."""
+        """Return the chunks that are certain."""
         text = "".join(self._parts)
         self._refuse_special(text)
         known = None if complete else min(decided(text), self._names.unfinished(text))
@@ -210,7 +210,7 @@ class StreamChunker:
         self._searched = max(0, len(text) - self._rejected.longest)
 
     def _let_go(self, text: str, boundaries: Boundaries) -> None:
-        """Keep what the boundaries after the next chunk's start depend on."""
+        """Drop text that no boundary after the start of the next chunk depends on."""
         restarts = {level: boundaries.restart(level, self._start) for level in _RESTARTED}
         line_end = _LINE_END_BEFORE.match(text, 0, self._start)
         first = min(self._start, *restarts.values())
@@ -232,9 +232,9 @@ class StreamChunker:
         }
 
     def _repeated(self, text: str, first: int, places: Iterable[int]) -> tuple[int, int]:
-        """The part of the text between `first` and the next chunk that can be left out: an even
-        number of one character that is repeated on both sides, and none of `places` inside. No
-        rule counts further than to two."""
+        """Return a range between `first` and the next chunk that can be dropped: an even number of
+        one character that is repeated on both sides, with none of `places` inside. The rules of
+        boundaries distinguish no more than odd and even."""
         start, beside = self._start, self._names.longest + 2
         kept = text[first:start]
         run = len(kept) - len(kept.rstrip(kept[-1:]))
@@ -248,7 +248,7 @@ class StreamChunker:
         return Chunk(start, end, chunk.count, chunk.level, chunk.overlap, chunk.text)
 
     def _moved_error(self, error: BytepairError) -> BytepairError:
-        """The error with its place in the whole text."""
+        """Return the error with its offset in the whole text."""
         match error:
             case BudgetTooSmall(byte_offset=int(offset)):
                 return BudgetTooSmall(error.needed, error.budget, offset + self._bytes_before)

@@ -16,27 +16,27 @@ from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 Keep = Literal["start", "end", "both"]
 
-#: The share of the budget that `keep="both"` gives to the start.
+#: Share of the budget for the start with `keep="both"`, in percent.
 DEFAULT_START_PERCENT: Final = 50
 
-#: Characters that the core looks at for each token that may be kept, and beside these.
+#: Characters that the core is given for each token of the budget, and in addition.
 _CHARACTERS: Final = 8
 _WINDOW: Final = 256
 
 
-# Not frozen: one that is takes several times as long to make.
+# Not frozen: making a frozen one takes several times as long.
 @dataclass(slots=True)
 class Truncation:
-    """A text that fits.
+    """The result of a truncation.
 
     Attributes:
-        text: What is kept, with the marker where text was left out.
-        count: Its tokens, as `count` gives them under the same options.
-        truncated: Whether text was left out.
-        kept: The ranges of the text that are kept, in code points: one, or two for "both"; none
-            where nothing is.
-        level: The level of the boundaries at which the text was cut: the requested one, or
-            a finer one where nothing else fits; None where the text was not cut.
+        text: The kept text, with the marker where text was removed.
+        count: The count of `text` under the same options.
+        truncated: Whether text was removed.
+        kept: The kept ranges of the original text, in code points: one, or two for "both"; none if
+            nothing is kept.
+        level: The level at which the text was cut: the requested one, or a finer one if no boundary
+            of it fits; None if the text was not cut.
     """
 
     text: str
@@ -66,24 +66,23 @@ def truncated(
         text: Any text without lone surrogates.
         max_tokens: At least 0; the template's tokens count, where they are added.
         keep: "start", "end", or "both": a start, then the longest end that fits beside it.
-        level: Where it may be cut, see `boundaries.LEVELS`. Where no boundary of it fits, graphemes
+        level: The level to cut at, one of `boundaries.LEVELS`. If no boundary of it fits, graphemes
             are tried, then code points.
-        marker: Put where text was left out, and counted.
-        start_percent: For "both": how much of the budget the start may take, 0 to 100.
+        marker: Replaces removed text, and is counted.
+        start_percent: For "both": maximum share of the budget for the start, 0 to 100.
         allowed_special: As for `Encoding.encode`; none of them is cut.
         disallowed_special: As for `Encoding.encode`.
         add_special_tokens: As for `Encoding.encode`.
     Returns:
-        The whole text where it fits. Otherwise the longest that fits, of all boundaries of the
-        level.
+        The whole text if it fits. Otherwise the longest text that fits and is cut at the level.
     Raises:
         BudgetTooSmall: The text does not fit, and the marker and the template alone do not either.
         SpecialTokenFound: `text` contains a disallowed special token.
         InvalidUnicode: A lone surrogate.
         InvalidOption: An argument outside its domain.
-        PieceTooLong: Of the text that may fit, where it would be cut, more than 1,024 characters
-            have no split point; not for rank tables with a published pattern. Without `can_stream`
-            no text has any.
+        PieceTooLong: More than 1,024 characters, where the text would be cut, have no split point
+            and may fit; never for rank tables with a published pattern. Without `can_stream` no
+            text has a split point.
     """
     if max_tokens < 0:
         raise InvalidOption("max_tokens", f"must be 0 or more, and is {max_tokens}")
@@ -103,7 +102,7 @@ def truncated(
         search = _Search(encoding, text, level, marker, allowed_special)
         found = search.run(keep, max_tokens - frame, start_percent)
     except InvalidUnicode:
-        check_unicode(text)  # says where in the whole text it is
+        check_unicode(text)  # raises with the offset in the whole text
         raise
     if found is None:
         raise BudgetTooSmall(search.marker_count + frame, max_tokens)
@@ -113,7 +112,7 @@ def truncated(
 def _easy(
     fits: Fits, text: str, budget: int, keep: Keep, level: Level, frame: int
 ) -> Truncation | None:
-    """A start or an end of ordinary text, where the text near the cut decides; None where not."""
+    """Truncate ordinary text in the core; None if the text near the cut does not decide."""
     if keep == "both" or budget < 0:
         return None
     length = (budget + 1) * _CHARACTERS + _WINDOW
@@ -134,7 +133,7 @@ def _easy(
 
 
 class _Search:
-    """One text, to be cut at the boundaries of one level."""
+    """Truncates one text at the boundaries of one level."""
 
     def __init__(
         self,
@@ -147,7 +146,7 @@ class _Search:
         self._text: Final = text
         self._measure: Final = Measure(encoding, text, allowed_special)
         self._boundaries: Final = Boundaries(text)
-        # Where nothing fits at a level: the next finer ones.
+        # The level, then those to try if no boundary of it fits.
         finer: tuple[Level, ...] = ("grapheme", "code_point")
         self._levels: Final = finer[finer.index(level) :] if level in finer else (level, *finer)
         self._marker: Final = marker
@@ -157,7 +156,7 @@ class _Search:
         self.marker_count: Final = self._measure.count(marker)
 
     def run(self, keep: Keep, budget: int, start_percent: int) -> Truncation | None:
-        """Cut the text to `budget` tokens; None where not even the marker fits."""
+        """Truncate the text to `budget` tokens; None if not even the marker fits."""
         measure, length = self._measure, len(self._text)
         if keep == "end":
             marks, beyond = measure.backwards(0, length, max(budget, 0))
@@ -178,12 +177,12 @@ class _Search:
         return self._both(budget, start_percent)
 
     def _both(self, budget: int, start_percent: int) -> Truncation:
-        """The longest start within its share of what the marker leaves, then the longest end."""
+        """Keep the longest start within its share, then the longest end within the rest."""
         measure, length = self._measure, len(self._text)
         share = (budget - self.marker_count) * start_percent // 100
         marks, beyond = measure.forwards(0, share)
         end, level = self._start(marks, length if beyond is None else beyond, budget, share)
-        # What stands before this mark adds up with all that follows it.
+        # The tokens before this mark do not depend on the text after it.
         mark = measure.mark_before(marks, end)
         remaining = budget - mark.count
         rest, beyond = measure.backwards(end, length, remaining)
@@ -192,7 +191,7 @@ class _Search:
         return self._made(end, start, end_level if start < length else level)
 
     def _made(self, end: int, start: int, level: Level) -> Truncation:
-        """The text up to `end`, the marker, and the text from `start` on."""
+        """Return the text up to `end`, the marker, and the text from `start`."""
         text = self._text[:end] + self._marker + self._text[start:]
         ranges = ((0, end), (start, len(self._text)))
         kept = tuple(part for part in ranges if part[0] < part[1])
@@ -201,7 +200,7 @@ class _Search:
     def _start(
         self, marks: list[Mark], beyond: int, budget: int, share: int | None = None
     ) -> tuple[int, Level]:
-        """Where the longest start ends that fits with the marker, and by itself within `share`."""
+        """Return the end of the longest start that fits with the marker, and alone fits `share`."""
         measure = self._measure
         for level in self._levels:
             high = min(beyond, len(self._text) - 1)
@@ -224,8 +223,8 @@ class _Search:
         mark: int = 0,
         prefix: str | None = None,
     ) -> tuple[int, Level]:
-        """Where the longest end starts, behind `after`, that fits with what is put before it: the
-        marker, or a `prefix` that follows a split point."""
+        """Return the start of the longest end, after `after`, that fits behind the marker, or
+        behind a `prefix` that follows the split point `mark`."""
         prefix = self._marker if prefix is None else prefix
         for level in self._levels:
             for place in self._boundaries.up(level, max(beyond - 1, after)):
@@ -239,7 +238,7 @@ class _Search:
         return len(self._text), self._levels[-1]
 
     def _is_cut(self, place: int, left: str, right: str) -> bool:
-        """Whether a special token is cut at a place of the text, or made where two parts meet."""
+        """Whether a special token is cut at a position, or made by joining two parts."""
         longest = self._names.longest
         if longest < 2:
             return False
