@@ -4,7 +4,7 @@
 use crate::breaks::{self, Level};
 use crate::split::{class_of, is_letter};
 
-/// Bytes that are searched for a letter before a block and after it.
+/// Bytes that are searched for a letter or a line end before a block and after it.
 const FAR: usize = 512;
 
 /// Bytes that are searched for a boundary at once.
@@ -111,8 +111,8 @@ pub fn between(
 
 /// As `between`, by Unicode Standard Annex 29.
 ///
-/// What stands before a letter changes no boundary behind it, and what stands behind a letter changes
-/// none before it: no rule of Unicode Standard Annex 29 looks beyond one.
+/// What stands before a letter or a line end changes no boundary behind it, and what stands behind
+/// one changes none before it: no rule of Unicode Standard Annex 29 looks beyond one.
 fn parts_between(
     level: Level,
     part: Part<'_>,
@@ -152,10 +152,14 @@ fn parts_between(
     Ok(ends.filter(|end| (low + 1..=high).contains(end)).collect())
 }
 
-/// Whether nothing before a character changes what is behind it: a letter, except for half-width sound
-/// marks, which belong to what stands before them, and the letter that is a pictograph too.
+/// Whether no rule looks beyond a character: a letter or the end of a line. Not half-width sound marks,
+/// which belong to the character before them, and the letter that is a pictograph too.
 fn resets(character: char) -> bool {
-    is_letter(character) && !matches!(character, '\u{2139}' | '\u{ff9e}' | '\u{ff9f}')
+    match character {
+        '\n' | '\r' => true,
+        '\u{2139}' | '\u{ff9e}' | '\u{ff9f}' => false,
+        _ => is_letter(character),
+    }
 }
 
 /// Whether text may hold what ends a sentence: what does is punctuation or a line's end.
@@ -300,12 +304,12 @@ mod tests {
     }
 
     #[test]
-    fn no_rule_looks_beyond_a_letter() {
+    fn no_rule_looks_beyond_a_letter_or_a_line_end() {
         let letters = (0..=0x0010_ffff_u32)
             .filter_map(char::from_u32)
             .filter(|&c| resets(c));
         let every = if cfg!(debug_assertions) { 97 } else { 1 };
-        for letter in letters.step_by(every) {
+        for letter in ['\n', '\r'].into_iter().chain(letters.step_by(every)) {
             for left in [
                 "",
                 "a.",
@@ -317,7 +321,16 @@ mod tests {
                 "1,",
                 "क\u{94d}",
             ] {
-                for right in [" b. C", "1", ".B", "\u{301}'b", "🇩", "\u{200d}👩", "。b"] {
+                for right in [
+                    " b. C",
+                    "1",
+                    ".B",
+                    "\u{301}'b",
+                    "🇩",
+                    "\u{200d}👩",
+                    "。b",
+                    "\n",
+                ] {
                     let (whole, alone) =
                         (format!("{left}{letter}{right}"), format!("{letter}{right}"));
                     for level in [Level::Grapheme, Level::Word, Level::Sentence] {
