@@ -25,7 +25,8 @@ from bytepair_server.config import loader
 from bytepair_server.config.settings import Settings
 from bytepair_server.observability import logs
 from bytepair_server.observability.startup_message import startup_message
-from bytepair_server.server import Server, stop_signals
+from bytepair_server.server import Server
+from bytepair_server.workers.signals import stop_signals
 from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.failures import Failed, failure, read

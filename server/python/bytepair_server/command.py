@@ -16,7 +16,8 @@ from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.observability import logs
 from bytepair_server.playground import playground
 from bytepair_server.rpc.context_service import flagged_tokens
-from bytepair_server.server import Server, stop_signals
+from bytepair_server.server import Server
+from bytepair_server.workers.signals import stop_signals
 from bytepair_server.workers.supervisor import supervise, worker_count
 from bytepair_server.workers.worker import EXIT_CONFIGURATION
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import signal
-import socket
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,13 +34,9 @@ from bytepair_server.rpc.service import SERVICE_NAME, Service
 from bytepair_server.rpc.shared import Shared
 from bytepair_server.rpc.status import failure_of
 from bytepair_server.streaming.handler import StreamHandlers
-from bytepair_server.transport import choice, reflection
+from bytepair_server.transport import choice, ports, reflection
 from bytepair_server.transport.health import Health
-from bytepair_server.transport.interface import (
-    Limits,
-    Method,
-    Transport,
-)
+from bytepair_server.transport.interface import Limits, Method, Transport
 from bytepair_server.workers import cores
 from bytepair_server.workers.shared_quotas import QuotaStore
 
@@ -166,7 +159,7 @@ class Server:
             names = (SERVICE_NAME, CHAT_SERVICE_NAME, health.SERVICE_NAME)
             methods += reflection.methods(names)
         address = settings.grpc_address if inherited is None else inherited.grpc_address
-        if address.startswith("unix:") and _is_served(address):
+        if address.startswith("unix:") and ports.is_served(address):
             # Binding would silently take the socket from the other server.
             raise ConfigurationError(
                 f"grpc_address {address}: cannot listen there: another process does; "
@@ -354,52 +347,6 @@ def _make_tracer(log: logs.Log) -> traces.Tracer | None:
     except ImportError as error:
         log.warning("no traces are sent: install bytepair-server[otel]", missing=error.name)
         return None
-
-
-def _is_served(address: str) -> bool:
-    """Whether a process listens on a Unix socket, named "unix:path" or "unix:///path"."""
-    path = address.removeprefix("unix:")
-    with socket.socket(socket.AF_UNIX) as client:
-        try:
-            client.connect(path.removeprefix("//"))
-        except OSError:
-            return False
-    return True
-
-
-@contextmanager
-def stop_signals(
-    stopping: asyncio.Event, log: logs.Log, again: Callable[[], None]
-) -> Iterator[None]:
-    """Let SIGTERM, SIGINT and SIGHUP set `stopping` while the block runs.
-
-    Args:
-        stopping: Set by the first signal.
-        log: The logger.
-        again: Called by every further SIGTERM or SIGINT, to end the grace time. A terminal that
-            closes may send several SIGHUP.
-    """
-    loop = asyncio.get_running_loop()
-
-    def on_signal(number: signal.Signals) -> None:
-        log.info("caught a signal", signal=number.name)
-        if stopping.is_set() and number != signal.SIGHUP:
-            again()
-        stopping.set()
-
-    signals = [signal.SIGTERM, signal.SIGINT]
-    # A server that nohup started outlives its terminal.
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        signals.append(signal.SIGHUP)
-    before = {number: signal.getsignal(number) for number in signals}
-    for number in signals:
-        loop.add_signal_handler(number, on_signal, number)
-    try:
-        yield
-    finally:
-        for number in signals:
-            loop.remove_signal_handler(number)
-            signal.signal(number, before[number])
 
 
 def _call_level(settings: Settings) -> str | None:

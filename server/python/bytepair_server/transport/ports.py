@@ -75,7 +75,7 @@ def listen(address: str, *, share: bool, unix_socket_mode: str) -> socket.socket
 def _listen_at_file(address: str, mode: int) -> socket.socket:
     path = Path(address.removeprefix("unix:").removeprefix("//"))
     if path.is_socket():
-        path.unlink()  # left by a server that has ended: `Server.start` rejects one in use
+        path.unlink()  # left by a server that has ended: `is_served` is checked before
     listener = socket.socket(socket.AF_UNIX)
     # Setting the permissions afterwards would leave the socket open to others for a moment.
     before = os.umask(0o777 & ~mode)
@@ -88,6 +88,17 @@ def _listen_at_file(address: str, mode: int) -> socket.socket:
     finally:
         os.umask(before)
     return listener
+
+
+def is_served(address: str) -> bool:
+    """Whether a process listens on a Unix socket, named "unix:path" or "unix:///path"."""
+    path = address.removeprefix("unix:")
+    with socket.socket(socket.AF_UNIX) as client:
+        try:
+            client.connect(path.removeprefix("//"))
+        except OSError:
+            return False
+    return True
 
 
 def problem(address: str) -> str:

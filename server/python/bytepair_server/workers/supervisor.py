@@ -31,6 +31,7 @@ from bytepair_server.transport.ports import CAN_SHARE, SharedPort
 from bytepair_server.workers import cores, worker
 from bytepair_server.workers.shared_metrics import Block
 from bytepair_server.workers.shared_quotas import QuotaStore
+from bytepair_server.workers.signals import stopping_signals
 from bytepair_server.workers.worker import LoopFactory
 
 #: Exit status if no worker could start.
@@ -117,10 +118,7 @@ class Supervisor:
         self._metrics.processes.ids = lambda: (os.getpid(), *self._pids())
         self._quota_store: Final = QuotaStore(count)
         self._cores: Final = cores.own_cores(count) if settings.pin_workers else None
-        # A server that nohup started outlives its terminal.
-        ignores_hangup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-        hangup = () if ignores_hangup else (signal.SIGHUP,)
-        self._caught_signals: Final = (signal.SIGTERM, signal.SIGINT, *hangup)
+        self._caught_signals: Final = stopping_signals()
         self._draining = False
         self._has_logged_start = False
         self._checking: asyncio.Task[None] | None = None
