@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
@@ -19,7 +19,7 @@ use crate::call::{
 use crate::events::Events;
 use crate::outgoing::Outgoing;
 use crate::peer::Unsent;
-use crate::settings::STREAM_READ_AHEAD;
+use crate::settings::{SMALL_BYTES, STREAM_READ_AHEAD, UNADMITTED_BYTES};
 use crate::slot::{self, Slot};
 
 /// An id that no call has.
@@ -32,6 +32,8 @@ pub struct Calls {
     commands: Mutex<Vec<(u64, Command)>>,
     commanded: Notify,
     ids: AtomicU64,
+    /// Bytes of large calls that Python has not admitted.
+    reserved: AtomicUsize,
 }
 
 impl Calls {
@@ -43,6 +45,7 @@ impl Calls {
             commands: Mutex::default(),
             commanded: Notify::new(),
             ids: AtomicU64::new(1),
+            reserved: AtomicUsize::new(0),
         })
     }
 
@@ -85,9 +88,18 @@ impl Calls {
         (guard, answered)
     }
 
-    /// See `Events`.
-    pub fn has_room(&self) -> bool {
-        self.events.has_room()
+    /// Reserves room for a message that is read before Python admits its call; `None` if it must wait
+    /// for that. Small ones always have room.
+    pub fn reserve(self: &Arc<Self>, size: usize) -> Option<Reserved> {
+        if size > SMALL_BYTES && self.reserved.load(Relaxed) >= UNADMITTED_BYTES {
+            return None;
+        }
+        let size = if size > SMALL_BYTES { size } else { 0 };
+        self.reserved.fetch_add(size, Relaxed);
+        Some(Reserved {
+            calls: self.clone(),
+            size,
+        })
     }
 
     /// Starts a unary call whose message is read when Python requests it.
@@ -295,6 +307,18 @@ fn credits() -> (slot::Credits, Reading) {
     (credits, Reading { permits, over })
 }
 
+/// Room for a message, until dropped.
+pub struct Reserved {
+    calls: Arc<Calls>,
+    size: usize,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.calls.reserved.fetch_sub(self.size, Relaxed);
+    }
+}
+
 /// Tells Python that a call was dropped, unless it is over.
 pub struct Guard {
     calls: Arc<Calls>,
@@ -311,5 +335,22 @@ impl Drop for Guard {
                 self.calls.events.push_cancelled(self.id);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_messages_have_room_again_once_others_are_over() {
+        let calls = Calls::new(File::options().write(true).open("/dev/null").unwrap());
+        let half = || calls.reserve(UNADMITTED_BYTES / 2);
+        let (first, second) = (half(), half());
+        assert!(first.is_some() && second.is_some());
+        assert!(half().is_none());
+        assert!(calls.reserve(SMALL_BYTES).is_some());
+        drop(first);
+        assert!(half().is_some());
     }
 }

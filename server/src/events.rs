@@ -8,7 +8,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::call::{Event, Opened};
-use crate::settings::{LARGE_QUEUED_BYTES, SMALL_BYTES};
+use crate::settings::SMALL_BYTES;
 
 /// Events of calls by id. Messages of open streams have a separate queue: otherwise one caller's
 /// streams could delay every new call. Large calls have a third one: Python gets one of them at a
@@ -24,21 +24,11 @@ struct Queues {
     /// In order for each stream.
     streams: VecDeque<(u64, Event)>,
     large: VecDeque<(u64, Event)>,
-    /// Bytes of the messages of large calls.
-    large_bytes: usize,
 }
 
 impl Queues {
     fn len(&self) -> usize {
         self.calls.len() + self.streams.len() + self.large.len()
-    }
-
-    fn take_large(&mut self, place: usize) -> Option<(u64, Event)> {
-        let taken = self.large.remove(place)?;
-        if let Event::Opened(opened) = &taken.1 {
-            self.large_bytes -= opened.message.as_ref().map_or(0, Bytes::len);
-        }
-        Some(taken)
     }
 }
 
@@ -65,7 +55,6 @@ impl Events {
         let size = opened.message.as_ref().map_or(0, Bytes::len);
         self.add(|queues| {
             let queue = if size > SMALL_BYTES {
-                queues.large_bytes += size;
                 &mut queues.large
             } else {
                 &mut queues.calls
@@ -78,15 +67,10 @@ impl Events {
     pub fn push_cancelled(&self, id: u64) {
         self.add(
             |queues| match queues.large.iter().position(|(large, _)| *large == id) {
-                Some(place) => drop(queues.take_large(place)),
+                Some(place) => drop(queues.large.remove(place)),
                 None => queues.calls.push_back((id, Event::Cancelled)),
             },
         );
-    }
-
-    /// Whether one more large call may be read before Python admits it.
-    pub fn has_room(&self) -> bool {
-        self.queues.lock().large_bytes < LARGE_QUEUED_BYTES
     }
 
     fn add(&self, add: impl FnOnce(&mut Queues)) {
@@ -115,7 +99,7 @@ impl Events {
         let streams = queues.streams.len().min((most - calls).max(most / 4));
         let mut taken: Vec<_> = queues.calls.drain(..calls).collect();
         taken.extend(queues.streams.drain(..streams));
-        taken.extend(queues.take_large(0));
+        taken.extend(queues.large.pop_front());
         (taken, queues.len() > 0)
     }
 }
@@ -181,18 +165,5 @@ mod tests {
         events.push_cancelled(1);
         assert_eq!(ids(&events.take(8).0), [1, 3]);
         assert!(!events.take(8).1);
-    }
-
-    #[test]
-    fn there_is_room_again_once_large_calls_are_taken_or_given_up() {
-        let events = events();
-        (1..3).for_each(|id| events.push_opened(id, opened(LARGE_QUEUED_BYTES / 2)));
-        assert!(!events.has_room());
-        events.push_cancelled(1);
-        assert!(events.has_room());
-        events.push_opened(3, opened(LARGE_QUEUED_BYTES / 2));
-        assert!(!events.has_room());
-        events.take(8);
-        assert!(events.has_room());
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::body::{Body, ReadAhead};
 use crate::call::{Answer, Failure, Opened, PREFIX_BYTES, RESOURCE_EXHAUSTED};
-use crate::calls::{Guard, Reading};
+use crate::calls::{Guard, Reading, Reserved};
 use crate::connect::{Admitted, Kind, Method, Refused};
 use crate::connection::Shared;
 use crate::grpc::{self, Grpc};
@@ -151,7 +151,7 @@ async fn unary(
         Some((false, size)) => size,
         None => 0,
     };
-    if may_be_read(shared, size) {
+    if let Some(_reserved) = reserve(shared, size) {
         let message = messages.only().await?;
         let (_guard, answered) = shared.calls.unary(with_message(opened, message));
         return received(answered).await;
@@ -190,7 +190,7 @@ async fn by_protocols(
         return pass_on(shared, parts, body).await;
     };
     let size = known_size(&parts.headers);
-    if size.is_some_and(|size| may_be_read(shared, size)) {
+    if let Some(_reserved) = size.and_then(|size| reserve(shared, size)) {
         return pass_on(shared, parts, body).await;
     }
     let deadline = deadline(&parts.headers);
@@ -245,9 +245,10 @@ async fn within<T>(
     }
 }
 
-/// Whether a message may be read before its call is admitted.
-fn may_be_read(shared: &Shared, size: usize) -> bool {
-    size <= SMALL_BYTES || size <= shared.settings.read_ahead_bytes && shared.calls.has_room()
+/// Reserves room for a message that is read before its call is admitted, until the call is over.
+fn reserve(shared: &Shared, size: usize) -> Option<Reserved> {
+    let is_wanted = size <= shared.settings.read_ahead_bytes.max(SMALL_BYTES);
+    is_wanted.then(|| shared.calls.reserve(size)).flatten()
 }
 
 /// Fails a call whose message stays unread: the protocol gets an empty one instead.

@@ -44,9 +44,9 @@ pub struct Settings {
 
 /// Python gets unary calls with larger messages one at a time, after all smaller ones.
 pub const SMALL_BYTES: usize = 16 << 10;
-/// While as many bytes of large calls are queued, the message of another one is read once Python has
-/// admitted the call: some tens of milliseconds of one core's work.
-pub const LARGE_QUEUED_BYTES: usize = 16 << 20;
+/// While as many bytes of larger messages are read or computed without admission, another one is read
+/// once Python has admitted its call: some tens of milliseconds of one core's work.
+pub const UNADMITTED_BYTES: usize = 16 << 20;
 /// Maximum messages of one stream that are read ahead of the handler.
 pub const STREAM_READ_AHEAD: usize = 16;
 /// Flow-control window of one HTTP/2 stream: the maximum that a call with an unread message holds.

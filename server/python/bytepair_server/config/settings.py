@@ -281,7 +281,7 @@ class Settings(CallerSettings):
     inline_max_bytes: Natural = Field(
         default=DEFAULT_INLINE_MAX_BYTES,
         description="Requests up to this size are computed on the event loop, larger ones on a "
-        "thread. With one thread, counts up to five times this size are tried on the loop first.",
+        "thread. With one thread, counts up to eight times this size are tried on the loop first.",
     )
     work_threads: Whole = Field(
         default=DEFAULT_WORK_THREADS,
