@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from bytepair_client._base import BaseClient
 from bytepair_client._call import Method, Prepared, StreamCall
 from bytepair_client._methods import method_of
-from bytepair_client._operations import chats, context, decoding, describing, encoding, streaming
+from bytepair_client._operations import chats, context, decoding, describing, encoding
 from bytepair_client._options import Defaults
 from bytepair_client._status import FailedCall, cut_off
 from bytepair_client._streams.async_stream import AsyncStream, is_being_cancelled
@@ -78,14 +78,14 @@ class AsyncTokenizerClient(BaseClient):
     encode = plain(encoding.encode)
     encode_with_offsets = plain(encoding.encode_with_offsets)
     encode_batch = plain(encoding.encode_batch)
-    encode_stream = stream(streaming.encode_stream)
+    encode_stream = stream(encoding.encode_stream)
     decode = plain(decoding.decode)
     decode_bytes = plain(decoding.decode_bytes)
     decode_batch = plain(decoding.decode_batch)
-    decode_stream = stream(streaming.decode_stream)
+    decode_stream = stream(decoding.decode_stream)
     count = plain(encoding.count)
     count_batch = plain(encoding.count_batch)
-    count_stream = plain(streaming.count_stream)
+    count_stream = plain(encoding.count_stream)
     count_chat = plain(chats.count_chat)
     count_chat_batch = plain(chats.count_chat_batch)
     encode_chat = plain(chats.encode_chat)
@@ -194,14 +194,14 @@ class AsyncRawResponses:
     encode = raw(encoding.encode)
     encode_with_offsets = raw(encoding.encode_with_offsets)
     encode_batch = raw(encoding.encode_batch)
-    encode_stream = raw_stream(streaming.encode_stream)
+    encode_stream = raw_stream(encoding.encode_stream)
     decode = raw(decoding.decode)
     decode_bytes = raw(decoding.decode_bytes)
     decode_batch = raw(decoding.decode_batch)
-    decode_stream = raw_stream(streaming.decode_stream)
+    decode_stream = raw_stream(decoding.decode_stream)
     count = raw(encoding.count)
     count_batch = raw(encoding.count_batch)
-    count_stream = raw(streaming.count_stream)
+    count_stream = raw(encoding.count_stream)
     count_chat = raw(chats.count_chat)
     count_chat_batch = raw(chats.count_chat_batch)
     encode_chat = raw(chats.encode_chat)

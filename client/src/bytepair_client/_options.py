@@ -151,6 +151,11 @@ def chosen_timeout(defaults: Defaults, timeout: Timeout) -> float | None:
     return defaults.timeout if timeout is NOT_GIVEN else checked_timeout(timeout)
 
 
+def stream_timeout(timeout: Timeout) -> float | None:
+    """The seconds for a whole stream; None for no deadline."""
+    return None if timeout is NOT_GIVEN else checked_timeout(timeout)
+
+
 def checked_size(field: str, size: int) -> int:
     """Return `size` if it is at least 1."""
     if size < 1:

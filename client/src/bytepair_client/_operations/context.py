@@ -22,8 +22,7 @@ from bytepair_client._operations.requests import (
     fill,
     one_text,
 )
-from bytepair_client._operations.streaming import stream_timeout
-from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout
+from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout, stream_timeout
 from bytepair_client._streams.text import Pieces, TextStream
 from bytepair_client._text import DisallowedSpecial, set_text
 

@@ -1,26 +1,50 @@
-"""Token ids to text or bytes."""
+"""Token ids to text or bytes; whole, in batches, and as they come."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal, TypeVar, Unpack, overload
 
 from bytepair.v1 import stream_pb2, tokenizer_pb2
 
-from bytepair_client._call import Call, Fallback, method
+from bytepair_client._call import Call, Fallback, StreamCall, method
 from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import Batch, BatchOptions, batch_options, items_of
 from bytepair_client._operations.large import copied, joined, timeout_for, within
 from bytepair_client._operations.requests import DecodeErrors, EncodingOptions, fill
-from bytepair_client._operations.streaming import decode_stream_call
-from bytepair_client._options import BYTES_PER_ID, NOT_GIVEN, Defaults, Timeout, chosen_timeout
+from bytepair_client._options import (
+    BYTES_PER_ID,
+    NOT_GIVEN,
+    Defaults,
+    Timeout,
+    chosen_timeout,
+    invalid,
+    stream_timeout,
+)
+from bytepair_client._streams.ids import IdsBuffer
 from bytepair_client._text import set_ids
 
 DECODE = method(tokenizer_pb2.DecodeResponse, "Decode")
 BATCH_DECODE = method(tokenizer_pb2.BatchDecodeResponse, "BatchDecode")
+DECODE_STREAM = method(stream_pb2.DecodeStreamResponse, "DecodeStream", streamed=True)
 
+#: In one request: enough that the cost of a message is negligible.
+MAX_PIECE_IDS = 8192
+
+Ids = Iterable[int | Sequence[int]] | AsyncIterable[int | Sequence[int]]
 Plain = TypeVar("Plain")
+
+
+class DecodeStreamOptions(EncodingOptions, total=False):
+    """Options of `decode_stream`, whatever it gives."""
+
+    prefill_ids: Iterable[int]
+    skip_special_tokens: bool
+    stop: Collection[str]
+    include_stop: bool
+    errors: DecodeErrors
+    timeout: Timeout
 
 
 class IdsBatchOptions(EncodingOptions, BatchOptions, total=False):
@@ -140,6 +164,89 @@ def decode_batch(
     )
 
 
+@overload
+def decode_stream(
+    defaults: Defaults,
+    ids: Ids,
+    *,
+    as_bytes: Literal[False] = False,
+    **options: Unpack[DecodeStreamOptions],
+) -> StreamCall[stream_pb2.DecodeStreamResponse, str]: ...
+@overload
+def decode_stream(
+    defaults: Defaults,
+    ids: Ids,
+    *,
+    as_bytes: Literal[True],
+    **options: Unpack[DecodeStreamOptions],
+) -> StreamCall[stream_pb2.DecodeStreamResponse, bytes]: ...
+def decode_stream(
+    defaults: Defaults,
+    ids: Ids,
+    *,
+    prefill_ids: Iterable[int] = (),
+    skip_special_tokens: bool = False,
+    stop: Collection[str] = (),
+    include_stop: bool = False,
+    errors: DecodeErrors = "replace",
+    as_bytes: bool = False,
+    timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[EncodingOptions],
+) -> StreamCall[stream_pb2.DecodeStreamResponse, Any]:
+    """Decode token ids as they come, for example from a model.
+
+    If the connection breaks, the stream resumes over another one: nothing is lost or repeated.
+
+    The other arguments are those of `decode`.
+
+    Args:
+        ids: Ids one by one, or lists of them; of a generator for example. Those that have
+            come while a message was being sent go together in the next one; none waits.
+        prefill_ids: Ids that came before, such as those of the prompt. They give no text, but
+            bytes at their end that begin a character are completed by the first of `ids`.
+        stop: The text ends before the first of these strings in it. None may be empty.
+        include_stop: True: it ends after the string and not before.
+        errors: For bytes that are not UTF-8: "replace" gives U+FFFD as soon as nothing can
+            complete them, "strict" fails with InvalidUtf8.
+        as_bytes: True: give the bytes as they come.
+        timeout: Seconds for the whole stream; None, and by default: no deadline.
+    Returns:
+        An iterator of pieces of the text: whole characters, never empty; joined they are what
+        `decode` gives for all ids, up to the stop string. Its `last` has `stop_matched`,
+        `tokens_consumed` and `finished`.
+    Raises:
+        UnknownTokenId: After the text of the ids before; `index` counts all of `ids`.
+        TokenizerError: After the text that was certain.
+    """
+    if isinstance(stop, str):
+        raise invalid("stop", "must be a collection of strings, not one string")
+    config = fill(
+        stream_pb2.DecodeStreamConfig(),
+        defaults,
+        skip_special_tokens=skip_special_tokens,
+        stop=list(stop),
+        include_stop=include_stop,
+        errors=errors,
+        as_bytes=as_bytes,
+        **options,
+    )
+    set_ids(config.prefill_ids, prefill_ids)
+    return _stream_call(defaults, config, ids, stream_timeout(timeout))
+
+
+def _stream_call(
+    defaults: Defaults,
+    config: stream_pb2.DecodeStreamConfig,
+    ids: Ids,
+    timeout: float | None,
+) -> StreamCall[stream_pb2.DecodeStreamResponse, Any]:
+    """DecodeStream with this configuration."""
+    size = max(1, min(MAX_PIECE_IDS, defaults.max_unary_bytes // BYTES_PER_ID))
+    plain: Callable[[Any], Any] = (lambda answer: answer.data) if config.as_bytes else _text
+    source = _slices(ids, size) if isinstance(ids, Sequence) else ids
+    return StreamCall(DECODE_STREAM, IdsBuffer(config, size), source, timeout, plain)
+
+
 def _listed(ids: Iterable[int]) -> Sequence[int]:
     return ids if isinstance(ids, list | tuple) else list(ids)
 
@@ -162,7 +269,7 @@ def _ids_call(
         served = within(defaults, limit and limit * BYTES_PER_ID)
         config = copied(request, stream_pb2.DecodeStreamConfig())
         seconds = timeout_for(served, timeout, size)
-        stream = decode_stream_call(served, config, numbers, seconds)
+        stream = _stream_call(served, config, numbers, seconds)
         return Fallback(stream.with_messages(), _joined)
 
     return Call(DECODE, request, chosen_timeout(defaults, timeout), plain, fallback, is_large)
@@ -179,3 +286,7 @@ def _joined(answers: Sequence[stream_pb2.DecodeStreamResponse]) -> tokenizer_pb2
 
 def _text(result: tokenizer_pb2.DecodeResponse | tokenizer_pb2.DecodeResult) -> str:
     return result.text
+
+
+def _slices(ids: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    return (ids[start : start + size] for start in range(0, len(ids), size))

@@ -1,26 +1,46 @@
-"""Text to token ids, and to their number."""
+"""Text to token ids, and to their number; whole, in batches, and in pieces."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, Literal, Unpack, get_args, overload
 
-from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair.v1 import stream_pb2, text_pb2, tokenizer_pb2
 
-from bytepair_client._call import Call, method
+from bytepair_client._call import Call, Fallback, StreamCall, method
 from bytepair_client._errors import TokenizerError
 from bytepair_client._models import IdsWithOffsets
 from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
 from bytepair_client._operations.large import text_call
 from bytepair_client._operations.requests import AllTextOptions, TextOptions, enum_value, fill
-from bytepair_client._operations.streaming import COUNTING, ENCODING
-from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout, invalid
+from bytepair_client._options import (
+    NOT_GIVEN,
+    Defaults,
+    Timeout,
+    chosen_timeout,
+    invalid,
+    stream_timeout,
+)
+from bytepair_client._streams.text import Pieces, TextStream
 from bytepair_client._text import DisallowedSpecial, Text, set_text
 
 ENCODE = method(tokenizer_pb2.EncodeResponse, "Encode")
 BATCH_ENCODE = method(tokenizer_pb2.BatchEncodeResponse, "BatchEncode")
 COUNT = method(tokenizer_pb2.CountResponse, "Count")
 BATCH_COUNT = method(tokenizer_pb2.BatchCountResponse, "BatchCount")
+ENCODE_STREAM = method(stream_pb2.EncodeStreamResponse, "EncodeStream", streamed=True)
+COUNT_STREAM = method(stream_pb2.CountStreamResponse, "CountStream", streamed=True)
+
+ENCODING = TextStream(
+    ENCODE_STREAM, stream_pb2.EncodeStreamRequest, lambda answer: list(answer.ids)
+)
+COUNTING = TextStream(
+    COUNT_STREAM,
+    stream_pb2.CountStreamRequest,
+    lambda answer: answer.count,
+    answers_each=False,
+    restarts=True,
+)
 
 OffsetUnit = Literal["code_point", "byte", "utf16"]
 
@@ -158,6 +178,37 @@ def encode_batch(
     )
 
 
+def encode_stream(
+    defaults: Defaults,
+    pieces: Pieces,
+    *,
+    disallowed_special: DisallowedSpecial = "all",
+    timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[TextOptions],
+) -> StreamCall[stream_pb2.EncodeStreamResponse, list[int]]:
+    """Encode a text that comes in pieces, of any length and cut anywhere.
+
+    If the connection breaks, the stream resumes over another one: nothing is lost or repeated.
+
+    The other arguments are those of `encode`.
+
+    Args:
+        pieces: Strings, or UTF-8 that may be cut within a character, such as a file opened in
+            binary mode. Those that have come while a message was being sent go together.
+        timeout: Seconds for the whole stream; None, and by default: no deadline.
+    Returns:
+        An iterator of lists of ids, as they become certain; none is empty, and joined they
+        are what `encode` gives for the whole text. Its `last` has `bytes_consumed`.
+    Raises:
+        InputTooLarge: More text than the server holds can only be encoded together, such as
+            a word of megabytes.
+        TokenizerError: Ids before the fault may have come.
+    """
+    config = stream_pb2.EncodeStreamConfig()
+    fill(config, defaults, disallowed_special=disallowed_special, **options)
+    return ENCODING.call(defaults, config, pieces, stream_timeout(timeout))
+
+
 def count(
     defaults: Defaults,
     text: Text,
@@ -244,6 +295,40 @@ def count_batch(
         return_exceptions=return_exceptions,
         limit=limit,
         **options,
+    )
+
+
+def count_stream(
+    defaults: Defaults,
+    pieces: Pieces,
+    *,
+    limit: int | None = None,
+    disallowed_special: DisallowedSpecial = (),
+    timeout: Timeout = NOT_GIVEN,
+    **options: Unpack[TextOptions],
+) -> Call[stream_pb2.CountStreamResponse, int]:
+    """Count the tokens of a text that comes in pieces, of any length and cut anywhere.
+
+    If the connection breaks, the text is sent again over another one, where it is short or
+    `pieces` can be iterated again, as a list can and a generator cannot.
+
+    The other arguments are those of `count`, and the `timeout` of `encode_stream`.
+
+    Args:
+        pieces: As for `encode_stream`.
+        limit: As for `count`. No more pieces are taken once it is exceeded.
+    Returns:
+        The number of tokens, at most `limit` + 1; 0 for no text.
+    Raises:
+        InputTooLarge: As for `encode_stream`.
+    """
+    config = stream_pb2.CountStreamConfig()
+    fill(config, defaults, limit=limit, disallowed_special=disallowed_special, **options)
+    stream = COUNTING.call(defaults, config, pieces, stream_timeout(timeout))
+    fallback = Fallback(stream.with_messages(), lambda answers: answers[-1])
+    first = stream_pb2.CountStreamRequest(config=config)
+    return Call(
+        COUNT_STREAM, first, stream.timeout, stream.plain, lambda _: fallback, is_large=True
     )
 
 
