@@ -36,7 +36,7 @@ class Loop:
         self.loop.close()
 
 
-class _Face:
+class _Blocking:
     """An object whose coroutine methods are called like ordinary ones."""
 
     def __init__(self, real: Any, loop: Loop) -> None:
@@ -46,7 +46,7 @@ class _Face:
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._real, name)
         if name == "with_raw_response":
-            return _Face(value, self._loop)
+            return _Blocking(value, self._loop)
         if not inspect.isroutine(value):
             return value
 
@@ -54,13 +54,13 @@ class _Face:
         def call(*args: Any, **kwargs: Any) -> Any:
             result = value(*args, **kwargs)
             if isinstance(result, AsyncStream):
-                return _StreamFace(result, self._loop)
+                return _BlockingStream(result, self._loop)
             return self._loop.run(result)
 
         return call
 
 
-class _StreamFace:
+class _BlockingStream:
     """A stream of asyncio that is read like an ordinary one."""
 
     def __init__(self, real: AsyncStream[Any, Any], loop: Loop) -> None:
@@ -109,7 +109,7 @@ class Clients:
             loop = Loop()
             stack.callback(loop.close)
             self._make = lambda *args, **kwargs: cast(
-                TokenizerClient, _Face(AsyncTokenizerClient(*args, **kwargs), loop)
+                TokenizerClient, _Blocking(AsyncTokenizerClient(*args, **kwargs), loop)
             )
 
     def __call__(self, *args: Any, **kwargs: Any) -> TokenizerClient:
