@@ -138,6 +138,22 @@ def test_one_bad_file_does_not_stop_the_others(shell: Shell) -> None:
     output = shell("count", "nowhere", "b.txt", status=1, errors="nowhere: No such file")
     assert output.endswith(f"{3:9} total\n")
     shell("count", ".", status=1, errors="directory")
+    (shell.folder / "emoji.txt").write_text("🧠")
+    output = shell(
+        "split",
+        "--max-tokens",
+        "1",
+        "emoji.txt",
+        "b.txt",
+        status=1,
+        errors="emoji.txt: the code point",
+    )
+    assert [json.loads(line)["text"] for line in output.splitlines()] == ["one", " two", " three"]
+    (shell.folder / "part.json").write_text('[{"role": "user", "content": [{"type": "image"}]}]')
+    (shell.folder / "chat.json").write_text('[{"role": "user", "content": "hello"}]')
+    chats = ("part.json", "chat.json")
+    output = shell("count-chat", "--format", "openai-chat", *chats, status=1, errors="part.json: ")
+    assert output == "8 chat.json (exact)\n"
 
 
 def test_a_text_that_cannot_be_cut_is_too_large(shell: Shell) -> None:

@@ -32,8 +32,8 @@ T = TypeVar("T")
 NICE: Final = 10
 #: Requests handed to threads ahead of time, so that a thread need not wait for the event loop.
 _AHEAD: Final = 1
-#: Medium requests have up to this many times `inline_max_bytes`: 128 KiB. On the event loop a Count of
-#: 100 KB, or of 64 texts of 1 KB, takes a fifth less CPU (`make bench-service
+#: Medium requests have up to this many times `inline_max_bytes`: 128 KiB. On the event loop a Count
+#: of 100 KB, or of 64 texts of 1 KB, takes a fifth less CPU (`make bench-service
 #: PARTS="Count BatchCount"`). They are read before admission, in `UNADMITTED_BYTES` of memory.
 _MEDIUM: Final = 8
 #: Time for one on the event loop. Hard texts take milliseconds, during which small calls wait.
