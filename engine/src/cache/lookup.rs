@@ -2,9 +2,10 @@
 //! that is in none of them is merged.
 
 use crate::cache::recent::{Recent, Slot};
+use crate::cache::segments::Seen;
 use crate::cache::{Cache, Entry, MAX_IDS, MAX_PIECE_BYTES, long_hash};
 use crate::merge::Merger;
-use crate::output::{MAX_RECENT, Sink};
+use crate::output::{Ids, MAX_RECENT, Sink};
 use crate::vocabulary::Vocabulary;
 use crate::vocabulary::short_table::{Key, LONGEST};
 
@@ -20,6 +21,9 @@ pub struct Lookup<'a> {
     pub merger: &'a mut Merger,
     pub cache: &'a mut Cache,
     pub recent: &'a mut Recent,
+    pub seen: &'a mut Seen,
+    /// The ids of one pre-token.
+    pub ids: &'a mut Ids,
     /// Number of short pre-tokens of the last batch that were not recent.
     pub missed: &'a mut usize,
 }
@@ -105,6 +109,10 @@ impl Lookup<'_> {
     /// Encodes a pre-token that is not recent.
     #[inline(never)]
     fn encode_piece<S: Sink>(&mut self, piece: &[u8], key: Key, hash: u64, sink: &mut S) {
+        if let Some(first) = self.first_segment(piece) {
+            self.encode_wide(piece, (key, hash), first, sink);
+            return;
+        }
         if piece.len() > LONGEST {
             self.encode_long(piece, sink);
             return;
@@ -124,7 +132,7 @@ impl Lookup<'_> {
     /// Inserts a slot into the recent ones. The evicted slot moves to the cache if its pre-token
     /// was merged, which most were not.
     #[inline]
-    fn remember(&mut self, slot: Option<Slot>, hash: u64) {
+    pub(super) fn remember(&mut self, slot: Option<Slot>, hash: u64) {
         let Some(slot) = slot else { return };
         let old = self.recent.insert(slot, hash);
         if old.count() > 1 {
@@ -164,18 +172,16 @@ impl Lookup<'_> {
             }
             return;
         }
+        // Before the cache, which thus has only what was merged: segments are looked up there too.
+        if let Some(id) = self.vocabulary.whole_long(piece, hash) {
+            sink.push(id);
+            return;
+        }
         if let Some(ids) = self.cache.find_long(piece, hash) {
             sink.extend(ids);
             return;
         }
-        let whole;
-        let ids = match self.vocabulary.whole_long(piece, hash) {
-            Some(id) => {
-                whole = [id];
-                &whole[..]
-            }
-            None => self.merger.merge(self.vocabulary, piece),
-        };
+        let ids = self.merger.merge(self.vocabulary, piece);
         self.cache.insert_long(piece, hash, ids);
         sink.extend(ids);
     }

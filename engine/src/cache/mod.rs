@@ -3,6 +3,7 @@
 pub mod lookup;
 pub mod recent;
 pub mod scratch;
+mod segments;
 
 use crate::vocabulary::hash::hash;
 use crate::vocabulary::short_table::{Key, fetch};

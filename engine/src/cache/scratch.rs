@@ -6,7 +6,9 @@ use std::thread;
 use crate::cache::Cache;
 use crate::cache::lookup::Lookup;
 use crate::cache::recent::Recent;
+use crate::cache::segments::Seen;
 use crate::merge::Merger;
+use crate::output::Ids;
 use crate::split::{BATCH, Ends};
 use crate::vocabulary::Vocabulary;
 
@@ -16,6 +18,8 @@ pub struct Scratch {
     pub merger: Merger,
     pub cache: Cache,
     pub recent: Recent,
+    pub seen: Seen,
+    pub ids: Ids,
     /// Number of short pre-tokens of the last batch that were not recent.
     pub missed: usize,
 }
@@ -29,6 +33,8 @@ impl Scratch {
             merger: &mut self.merger,
             cache: &mut self.cache,
             recent: &mut self.recent,
+            seen: &mut self.seen,
+            ids: &mut self.ids,
             missed: &mut self.missed,
         };
         (self.ends.as_slice(), lookup)
@@ -49,6 +55,8 @@ impl NewScratch for Scratch {
             merger: Merger::default(),
             cache: Cache::new(cache_bytes - recent.max_bytes()),
             recent,
+            seen: Seen::default(),
+            ids: Ids::default(),
             missed: usize::MAX / BATCH,
         }
     }

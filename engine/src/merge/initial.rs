@@ -235,6 +235,12 @@ impl Characters {
         }
     }
 
+    /// Returns the id of a character up to U+FFFF; `NO_RANK` if it is no token.
+    #[inline(always)]
+    pub fn rank_of(&self, point: u32) -> u32 {
+        self.ranks[point as usize]
+    }
+
     /// Returns the id of a character that is a token.
     #[inline(always)]
     pub fn id(&self, text: &[u8], start: usize) -> u32 {

@@ -7,6 +7,7 @@
 
 mod heap;
 pub mod initial;
+pub mod segments;
 mod short;
 
 use crate::cancel;

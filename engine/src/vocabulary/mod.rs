@@ -13,7 +13,9 @@ use std::hint::select_unpredictable;
 use std::sync::Arc;
 
 use crate::merge::initial::{Characters, Opening};
+use crate::merge::segments::Crossings;
 use crate::merge::{Merger, NO_RANK};
+use crate::output::Sink;
 use crate::vocabulary::hash::hash;
 use crate::vocabulary::rank_table::RankTable;
 use crate::vocabulary::short_table::{Key, LONGEST, ShortTable, fetch};
@@ -27,6 +29,7 @@ pub struct Vocabulary {
     bytes: Box<[u32; 256]>,
     /// The initial parts for merging.
     characters: Characters,
+    crossings: Crossings,
     /// Ranks of all strings of two bytes.
     pairs: Box<[u32]>,
     /// A Bloom filter of all tokens. Most strings that merging looks up are not tokens, and the
@@ -41,6 +44,7 @@ impl Vocabulary {
             short: table.short().clone(),
             bytes: byte_ranks(&table),
             characters: Characters::of(&table, &pairs),
+            crossings: Crossings::of(&table, &pairs),
             pairs,
             filter: filter(&table),
             table,
@@ -98,6 +102,35 @@ impl Vocabulary {
             1 => self.bytes[text[start] as usize],
             2 => self.rank(text, start, len),
             _ => self.characters.id(text, start),
+        }
+    }
+
+    /// Where tokens may cross from one character to the next.
+    pub fn crossings(&self) -> &Crossings {
+        &self.crossings
+    }
+
+    /// Passes the tokens that the bytes of one character of at most three bytes merge to.
+    #[inline(always)]
+    pub fn push_character<S: Sink>(&self, bytes: &[u8], point: u32, sink: &mut S) {
+        let id = |byte: u8| self.bytes[byte as usize];
+        match *bytes {
+            [_, _, _] if self.crossings.is_one_token(point) => {
+                sink.push(self.characters.rank_of(point));
+            }
+            [first, second, third] => {
+                let left = self.rank(bytes, 0, 2);
+                let right = self.rank(bytes, 1, 2);
+                if left == NO_RANK && right == NO_RANK {
+                    sink.extend(&[id(first), id(second), id(third)]);
+                } else if left <= right {
+                    sink.extend(&[left, id(third)]);
+                } else {
+                    sink.extend(&[id(first), right]);
+                }
+            }
+            [_, _] if self.rank(bytes, 0, 2) != NO_RANK => sink.push(self.rank(bytes, 0, 2)),
+            _ => bytes.iter().for_each(|&byte| sink.push(id(byte))),
         }
     }
 
