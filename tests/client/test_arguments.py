@@ -63,6 +63,7 @@ def test_an_option_outside_its_domain(client: TokenizerClient, field: str, act: 
     ("field", "options"),
     [
         ("target", {"target": "\udcff:1"}),
+        ("target", {"target": "http://localhost:50051"}),
         ("timeout", {"timeout": -1}),
         ("max_attempts", {"max_attempts": 0}),
         ("max_requests_per_second", {"max_requests_per_second": 0}),
@@ -77,6 +78,17 @@ def test_an_option_of_the_client_outside_its_domain(
     with pytest.raises(InvalidOption) as caught:
         clients(**options)
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("target", 50051), ("api_key", 5), ("tls", "ca.pem"), ("timeout", "3"), ("keepalive", "1")],
+)
+def test_an_option_of_the_client_of_a_wrong_type(
+    clients: Clients, field: str, value: object
+) -> None:
+    with pytest.raises(TypeError, match=field):
+        clients(**{field: value})
 
 
 @pytest.mark.parametrize(
@@ -128,6 +140,8 @@ def test_an_id_that_no_encoding_can_have(client: TokenizerClient, bad: int) -> N
     with pytest.raises(UnknownTokenId) as caught:
         client.decode_batch([[], (i for i in (0, 0, bad))])
     assert (caught.value.index, caught.value.item) == (2, 1)
+    with pytest.raises(UnknownTokenId):
+        client.get_token(bad)
 
 
 @pytest.mark.parametrize(
@@ -146,6 +160,10 @@ def test_an_id_that_no_encoding_can_have(client: TokenizerClient, bad: int) -> N
         lambda c: c.decode(["1"]),
         lambda c: c.decode([None]),
         lambda c: c.decode(1),
+        lambda c: c.count("a", encoding=5),
+        lambda c: c.count("a", allowed_special=[5]),
+        lambda c: c.count("a", timeout="3"),
+        lambda c: c.truncate("a", "x"),
     ],
 )
 def test_an_argument_of_a_wrong_type(client: TokenizerClient, act: Act) -> None:

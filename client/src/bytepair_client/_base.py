@@ -81,6 +81,8 @@ class BaseClient(ABC):
             InvalidOption: One is outside its domain, or a certificate cannot be read.
         """
         self.target = options.utf8("target", target)
+        if "://" in target and target.startswith("http"):
+            raise options.invalid("target", "write host:port, without http:// or https://")
         self._defaults = Defaults(
             encoding,
             expected_fingerprint,
@@ -93,6 +95,8 @@ class BaseClient(ABC):
         self._waits_for_quota = wait_for_quota
         rate = options.positive("max_requests_per_second", max_requests_per_second, none="no limit")
         self._rate_limiter = RateLimiter(rate)
+        if not isinstance(tls, bool | Tls):
+            raise TypeError(f"tls must be a bool or a Tls, not {type(tls).__name__}")
         self._tls = Tls() if tls is True else tls or None
         self._credentials = None if self._tls is None else self._tls.credentials()
         self._context = None if self._tls is None else self._tls.context()

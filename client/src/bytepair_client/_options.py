@@ -126,7 +126,14 @@ def invalid(field: str, problem: str) -> InvalidOption:
 
 
 def utf8(field: str, value: str) -> str:
-    """Return `value`, unless it holds a lone surrogate, as some command lines give."""
+    """Return `value`.
+
+    Raises:
+        TypeError: It is not a str.
+        InvalidOption: It holds a lone surrogate, as some command lines give.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{field} must be a str, not {type(value).__name__}")
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -136,6 +143,8 @@ def utf8(field: str, value: str) -> str:
 
 def positive(field: str, value: float | None, *, none: str) -> float | None:
     """Return `value` if it is above 0, or None, which stands for `none`."""
+    if not isinstance(value, int | float | None):
+        raise TypeError(f"{field} must be a number or None, not {type(value).__name__}")
     if value is not None and not 0 < value < math.inf:
         raise invalid(field, f"must be a number above 0, or None for {none}")
     return value
@@ -177,6 +186,7 @@ def call_metadata(
             raise invalid("metadata", f"the value of {name!r} is not printable ASCII")
     if api_key is None:
         return pairs
+    utf8("api_key", api_key)
     if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
         raise invalid("api_key", "must be visible ASCII characters without spaces or line ends")
     return (*pairs, ("authorization", f"Bearer {api_key}"))

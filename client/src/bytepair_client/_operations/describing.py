@@ -8,10 +8,12 @@ from bytepair.v1 import chat_pb2, encoding_pb2, token_pb2, tokenizer_pb2
 from grpc_health.v1 import health_pb2
 
 from bytepair_client._call import Call, Method, method
+from bytepair_client._errors import UnknownTokenId
 from bytepair_client._models import ChatFormatInfo, EncodingInfo, TokenInfo, TokenPart, described
 from bytepair_client._operations.chats import CHAT_SERVICE
 from bytepair_client._operations.requests import enum_name, named_encoding
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout, utf8
+from bytepair_client._text import MAX_TOKEN_ID
 
 LIST_ENCODINGS = method(tokenizer_pb2.ListEncodingsResponse, "ListEncodings")
 GET_ENCODING = method(tokenizer_pb2.GetEncodingResponse, "GetEncoding")
@@ -83,6 +85,8 @@ def get_token(
         UnknownTokenId: No token has this id.
         UnknownEncoding: The server has none of that name.
     """
+    if not 0 <= token_id <= MAX_TOKEN_ID:
+        raise UnknownTokenId(f"no token has id {token_id}", metadata={"id": str(token_id)})
     request = token_pb2.GetTokenRequest(encoding=named_encoding(defaults, encoding), id=token_id)
     return Call(GET_TOKEN, request, chosen_timeout(defaults, timeout), _token_info)
 

@@ -88,6 +88,8 @@ def set_field(message: Message, name: str, value: Any) -> None:
             setattr(message, name, value)
     except UnicodeEncodeError:
         raise invalid(name, "not UTF-8") from None
+    except TypeError:
+        raise TypeError(f"{name} cannot be of type {type(value).__name__}") from None
     except ValueError:
         raise invalid(name, f"must be 0 or more, and fit its field, not {value}") from None
 
@@ -116,7 +118,7 @@ def wire_allowed(allowed: AllowedSpecial) -> list[str]:
         return []
     if _EVERY in allowed:
         raise invalid("allowed_special", f'give "all" by itself, not "{_EVERY}"')
-    return sorted(allowed)
+    return sorted(utf8("allowed_special", name) for name in allowed)
 
 
 def wire_disallowed(disallowed: DisallowedSpecial) -> text_pb2.DisallowedSpecial:

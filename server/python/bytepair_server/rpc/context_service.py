@@ -127,7 +127,7 @@ class ContextService:
                 entry.encoding, text, options, disallowed_special=rule.disallowed
             ):
                 if len(response.chunks) == most:
-                    raise InputTooLarge("chunks", None, most, "chunks; use SplitStream")
+                    raise InputTooLarge("chunks", None, most, "chunks")
                 response.chunks.append(writer.write(chunk))
                 call.tokens += chunk.count
         except PieceTooLong as error:

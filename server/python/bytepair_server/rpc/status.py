@@ -204,8 +204,11 @@ def _unknown_token_id(error: engine.UnknownTokenId) -> Failure:
     return Failure(Code.INVALID_ARGUMENT, "UNKNOWN_TOKEN_ID", message, metadata, field="ids")
 
 
-#: What raises a limit that no setting names.
-_RAISED_BY: Final = {"message": "; max_input_bytes and max_ids of the server decide this limit"}
+#: What to do about a limit, by its field.
+_ADVICE: Final = {
+    "chunks": "; use SplitStream",
+    "message": "; max_input_bytes and max_ids of the server decide this limit",
+}
 
 
 def _input_too_large(error: InputTooLarge) -> Failure:
@@ -213,7 +216,7 @@ def _input_too_large(error: InputTooLarge) -> Failure:
     if error.size is not None:
         metadata["size"] = str(error.size)
     size = metadata.get("size", f"more than {error.limit}")
-    advice = _RAISED_BY.get(error.field, "")
+    advice = _ADVICE.get(error.field, "")
     return Failure(
         Code.INVALID_ARGUMENT,
         "INPUT_TOO_LARGE",
