@@ -4,13 +4,12 @@ use std::ffi::c_ulong;
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
 use pyo3::sync::{MutexExt, PyOnceLock};
-use pyo3::types::{PyBool, PyInt, PyList};
+use pyo3::types::{PyInt, PyList};
 
 use super::guard::released;
 use crate::output::varint;
@@ -179,14 +178,9 @@ fn token_id(item: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
     Ok(unsafe { exact_id(item.py(), item.as_ptr()) })
 }
 
-/// Converts an id that is not exactly an `int`: any other integer type except bool.
+/// Converts an id that is not exactly an `int`: any other integer, such as a bool.
 #[cold]
 fn indexed_id(item: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
-    if item.is_instance_of::<PyBool>() {
-        return Err(PyTypeError::new_err(
-            "a token id must be an int, not a bool",
-        ));
-    }
     let index = item
         .py()
         .import("operator")?

@@ -71,6 +71,7 @@ special tokens.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -215,7 +216,7 @@ class ReferenceBackend(DerivedBackend[SpecialSet]):
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
         cancel.check()
         parts = []
-        for index, token_id in enumerate(ids):
+        for index, token_id in enumerate(map(operator.index, ids)):
             token = self._bytes_of.get(token_id)
             if token is None:
                 raise UnknownTokenId(token_id, index)

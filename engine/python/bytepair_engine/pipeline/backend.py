@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -155,7 +156,7 @@ class PipelineBackend(PipelineTable, DerivedBackend[NameSet]):
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
         state = DecoderState(self.pipeline.decoder)
-        return state.feed(ids) + state.finish()
+        return state.feed(list(map(operator.index, ids))) + state.finish()
 
 
 def _units_before_each_character(text: str, unit: OffsetUnit) -> Sequence[int]:
