@@ -27,18 +27,18 @@ from bytepair_server.admission.queue import FairQueue
 
 T = TypeVar("T")
 
-#: Threads yield to the event loop if they share its core: without it, 1 KB calls beside 1 MiB texts
-#: had a 99th percentile three times as high (`make bench-service PARTS=beside`).
+#: Threads yield to the event loop if they share its core: without it, the median of 1 KB calls
+#: beside 1 MB texts nearly doubles (`make bench-service PARTS=beside`).
 NICE: Final = 10
-#: Requests handed to threads ahead of time, so that a thread need not wait for the event loop.
-_AHEAD: Final = 1
 #: Medium requests have up to this many times `inline_max_bytes`: 128 KiB. On the event loop a Count
 #: of 100 KB, or of 64 texts of 1 KB, takes a fifth less CPU (`make bench-service
 #: PARTS="Count BatchCount"`). They are read before admission, in `UNADMITTED_BYTES` of memory.
 _MEDIUM: Final = 8
-#: Time for one on the event loop. Hard texts take milliseconds, during which small calls wait.
+#: Time for one on the event loop: hard texts take milliseconds (`make bench-worst-case`), and small
+#: calls wait meanwhile.
 TRIED_SECONDS: Final = 0.001
-#: None is tried this soon after a small request, because further ones may follow.
+#: None is tried this soon after a small request, because further ones may follow: without it, the
+#: median of 1 KB calls beside 100 KB texts doubles (`make bench-service PARTS=beside`).
 QUIET_SECONDS: Final = 0.002
 #: Time for cancelled requests to end.
 CLOSE_SECONDS: Final = 0.25
@@ -144,7 +144,7 @@ class Executor:
         return not any(thread.is_alive() for thread in self._threads)
 
     def _advance(self) -> None:
-        while len(self._queue) and len(self._given) < self._count + _AHEAD:
+        while len(self._queue) and len(self._given) < self._count:
             job = self._queue.pop()
             self._given.add(job)
             self._handed.put(job)
