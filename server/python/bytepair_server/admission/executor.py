@@ -64,7 +64,7 @@ class Executor:
         self._count: Final = threads
         self._queue: Final[FairQueue[_Job]] = FairQueue()
         self._given: Final[set[_Job]] = set()
-        #: What the threads take; None ends one.
+        #: Jobs for the threads; None ends one.
         self._handed: Final[SimpleQueue[_Job | None]] = SimpleQueue()
         self._threads: Final[list[threading.Thread]] = []
 
@@ -154,9 +154,9 @@ class Executor:
         _lower_priority()
         while (job := self._handed.get()) is not None:
             job.run()
-            with suppress(RuntimeError):  # the event loop is closed: nobody waits
+            with suppress(RuntimeError):  # the event loop is closed
                 job.loop.call_soon_threadsafe(self._done, job)
-            del job  # its result goes when it was taken
+            del job  # frees its result once that is sent
 
     def _done(self, job: _Job) -> None:
         self._given.discard(job)
@@ -181,14 +181,14 @@ class _Job:
     def run(self) -> None:
         """Call the function on a thread."""
         self.began = True
-        function, self._function = self._function, None  # its request goes when it is done
+        function, self._function = self._function, None  # frees its request once it is done
         try:
             if function is None or self.scope.cancelled:
                 raise asyncio.CancelledError
             with self.scope:
                 self._returned = function()
         except StopIteration as error:
-            self._error = RuntimeError(str(error))  # no future takes it as it is
+            self._error = RuntimeError(str(error))  # a future rejects StopIteration
         except BaseException as error:
             self._error = error
 

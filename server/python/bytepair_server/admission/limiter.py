@@ -175,10 +175,10 @@ class Limiter:
         """Reject new calls, let those in flight finish, and cancel them when time is over.
 
         Args:
-            grace_seconds: The time of unary calls.
-            stream_grace_seconds: That of streams.
+            grace_seconds: Time for unary calls.
+            stream_grace_seconds: Time for streams.
         Returns:
-            How many calls and how many streams were cancelled.
+            Number of calls and number of streams that were cancelled.
         """
         self.draining = True
         while self._queue:
@@ -190,9 +190,9 @@ class Limiter:
         return calls, streams
 
     async def _end(self, tasks: set[asyncio.Task[Any]], grace_seconds: float) -> int:
-        """Wait for calls of one kind, then cancel the rest. Returns how many were cancelled."""
+        """Wait for calls of one kind, then cancel the rest. Returns the number of these."""
         if self._inside:
-            # Before `open`, calls wait for what will never come.
+            # Before `open`, calls wait for encodings that will not be loaded.
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._drained.wait(), grace_seconds if self.is_open else 0)
         late = [*tasks]
@@ -265,17 +265,17 @@ class Limiter:
     def _reject(self, slot: Slot) -> None:
         if self._queue.discard(slot.caller, slot):
             _answer(slot, Overloaded(RETRY_SECONDS, "calls in flight"))
-            self.advance()  # what was behind it may fit
+            self.advance()  # the call behind it may fit
 
 
 class Slot:
     """A slot: the right of one call to be in flight.
 
     Attributes:
-        caller: Who holds it.
+        caller: The caller of its call.
         size: Bytes that it counts.
-        admitted: None once it is granted, or why it is not.
-        reading: The timeout of the reading of its message.
+        admitted: None once it is granted, or the error if it is not.
+        reading: The timeout for reading its message.
     """
 
     __slots__ = ("_limiter", "_task", "admitted", "caller", "reading", "size")

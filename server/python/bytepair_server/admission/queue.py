@@ -2,12 +2,12 @@
 
 Start-time fair queueing (P. Goyal, H. Vin, H. Cheng, "Start-time Fair Queueing", SIGCOMM 1996):
 each item starts where its caller's last item ended, or at the present if that is later, and ends
-as many units later as it costs. The lowest start goes first. So a caller that asks for little
-overtakes one that asks for much. Every operation costs log n.
+as many units later as it costs. The lowest start goes first. So a caller with little work overtakes
+one with much. Every operation costs log n.
 
 In the paper the present stands still while new callers arrive, so a peer that makes new ones all
-the time could keep the second item of another waiting for ever. Here the present advances with each
-item by its cost divided by the callers that wait and one more, as in A. Demers, S. Keshav,
+the time could delay the second item of another caller without end. Here the present advances with
+each item by its cost divided by the callers that wait and one more, as in A. Demers, S. Keshav,
 S. Shenker, "Analysis and Simulation of a Fair Queueing Algorithm", SIGCOMM 1989.
 """
 
@@ -101,9 +101,9 @@ class FairQueue(Generic[T]):
         """Remove the newest item of the caller with the most items.
 
         Args:
-            caller: Who wants to add an item.
+            caller: The caller that adds an item.
         Returns:
-            None where no caller has more than one item more than this one.
+            The item; None unless some caller has at least two items more than this one.
         """
         if len(self._items) == self._size:
             return None  # no caller has two
