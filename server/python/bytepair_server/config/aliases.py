@@ -11,18 +11,18 @@ from bytepair_engine.vocabulary.names import STAR, tie
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.settings import Settings
 
-#: Aliases, and characters of each: an unknown name is compared with all of them.
+#: Maximum aliases, and characters of each: an unknown name is compared with all of them.
 MAX_ALIASES: Final = 256
 MAX_CHARACTERS: Final = 128
-#: What is said where a name is taken.
+#: The remedy if a name is taken.
 _REMEDY: Final = "choose another name, or leave that one out of builtin_encodings"
 
 
 def aliases_of(settings: Settings) -> dict[str, str]:
     """Every alias and pattern, and the canonical name that it stands for.
 
-    The published names of a built-in encoding stay in the table where it is not loaded, so that no
-    shorter pattern gives them to another encoding; but the operator may use them.
+    The published names of a built-in encoding stay in the table even if it is not loaded, so that no
+    shorter pattern gives them to another encoding. The operator may use them.
 
     Raises:
         ConfigurationError: An alias is no name, stands for two encodings or for none, or is the
@@ -75,7 +75,7 @@ def aliases_of(settings: Settings) -> dict[str, str]:
 
 
 def _own(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """The operator's aliases: where it says so, alias, canonical name."""
+    """The operator's aliases: the place in the configuration, the alias, the canonical name."""
     for name, table in settings.encodings.items():
         # Whatever else this key may hold is refused when the encoding is loaded.
         listed = table.get("aliases", ())

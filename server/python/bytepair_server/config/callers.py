@@ -48,11 +48,11 @@ Ceiling = Mapping[
 
 
 class CallerTable(BaseModel):
-    """`[callers.<name>]`: what is known of a caller apart from its API keys.
+    """`[callers.<name>]`: a caller, apart from its API keys.
 
     Attributes:
-        group: The group whose ceiling and quotas it has where it has none itself; None for none.
-        certificates: Names in client certificates that stand for it: "dns:…" and "uri:…".
+        group: The group whose ceiling and quotas apply unless it has its own; None for no group.
+        certificates: Names in client certificates that identify it: "dns:…" and "uri:…".
     """
 
     model_config = _STRICT

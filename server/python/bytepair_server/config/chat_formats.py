@@ -19,11 +19,11 @@ class ChatFormatTable(BaseModel):
     Attributes:
         name: The format's name.
         file: A tokenizer_config.json, or a template.
-        sha256: Of the file; None for any.
-        template: Which template, where the file has several.
-        encodings: Canonical names of the encodings that it is for; any where it is empty.
+        sha256: The SHA-256 of the file; None for any.
+        template: The name of the template, if the file has several.
+        encodings: Canonical names of its encodings; empty: any.
         variables: Values that the template reads, beside the tokens of the file.
-        options: Variables that requests may set, and their values, the default first.
+        options: Variables that requests may set, with their values, the default first.
         arguments: How calls' arguments reach the template: as JSON values, or as text.
     """
 

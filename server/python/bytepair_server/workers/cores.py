@@ -17,7 +17,7 @@ def usable_cores(cgroups: Path = _CGROUPS) -> int:
     workers than that the kernel would throttle all of them.
 
     Args:
-        cgroups: Where the kernel shows the limits of this process's control group.
+        cgroups: The folder of the limits of this process's control group.
     """
     quota = _quota(cgroups)
     cores = len(allowed_cores())
@@ -25,7 +25,7 @@ def usable_cores(cgroups: Path = _CGROUPS) -> int:
 
 
 def allowed_cores() -> list[int]:
-    """The cores that this process may run on; all of them where the platform does not say."""
+    """The cores that this process may run on; all of them if the platform does not say."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))

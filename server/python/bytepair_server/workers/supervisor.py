@@ -53,7 +53,7 @@ def worker_count(settings: Settings) -> int:
     """The number of workers to start.
 
     Raises:
-        ConfigurationError: Several workers are configured where they cannot share a port.
+        ConfigurationError: Several workers are configured, but cannot share a port.
     """
     can_share = CAN_SHARE and not settings.grpc_address.startswith("unix:")
     if settings.workers > 1 and not can_share:

@@ -60,7 +60,7 @@ def run(
         quotas: The quota use of all callers, shared by all workers.
         number: The worker's number, from 0.
         grpc_address: The port that all workers share.
-        work_threads: Threads for large requests, where the setting is 0.
+        work_threads: Threads for large requests if the setting is 0.
         core: The core to pin it to; None for no pinning.
         control: This end of the pair of sockets.
         loop_factory: Makes the event loop.
