@@ -36,7 +36,7 @@ from bytepair_server.rpc.status import failure_of
 from bytepair_server.streaming.handler import StreamHandlers
 from bytepair_server.transport import choice, ports, reflection
 from bytepair_server.transport.health import Health
-from bytepair_server.transport.interface import Limits, Method, Transport
+from bytepair_server.transport.interface import Limits, Method, TlsFiles, Transport
 from bytepair_server.workers import cores
 from bytepair_server.workers.shared_quotas import QuotaStore
 
@@ -117,7 +117,9 @@ class Server:
         self._callers: Final = callers.load(settings, base_dir)
         self._tls: Final = tls.load(settings, base_dir)
         self._health: Final = Health(self._callers if settings.health_needs_caller else None)
-        watched = credentials.watched(settings, base_dir, self._callers, self._tls)
+        watched = credentials.watched(
+            settings, base_dir, self._callers, self._tls, self._replace_tls
+        )
         self._reloader: Final = Reloader(watched, seen, self._metrics, log)
         self._background: Final[list[asyncio.Task[None]]] = []
         self._tracer: Final = _make_tracer(log)
@@ -279,21 +281,22 @@ class Server:
         return idle
 
     def _make_transport(self, methods: Sequence[Method], address: str) -> Transport:
-        settings, tls = self._settings, self._tls
+        settings = self._settings
         make = choice.choose(settings.transport, address)
-        material = None if tls is None else tls.material
+        material = None if self._tls is None else self._tls.read()
         overloaded = failure_of(Overloaded(RETRY_SECONDS, "calls and answers of this connection"))
         assert overloaded is not None  # the table has it
         tried = self._executor.tried_max_bytes
         limits = Limits.of(settings, tried, overloaded.for_transport())
         files = playground.files() if playground.is_on(settings, self._callers) else ()
         try:
-            transport = make(methods, limits, self._log_fault, self._log_evicted, material, files)
+            return make(methods, limits, self._log_fault, self._log_evicted, material, files)
         except OSError as error:
             raise ConfigurationError(f"tls_cert_file: {error}") from None
-        if tls is not None:
-            tls.on_replace = transport.replace_tls
-        return transport
+
+    def _replace_tls(self, files: TlsFiles) -> None:
+        assert self._transport is not None  # files are watched once it is started
+        self._transport.replace_tls(files)
 
     def _log_fault(self, error: BaseException) -> None:
         self._log.error("unexpected error", error=logs.frames(error))

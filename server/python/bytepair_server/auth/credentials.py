@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -10,11 +11,12 @@ from typing import Any, Final
 from bytepair_server.auth import callers
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.reload import Watched
-from bytepair_server.auth.tls import Tls
+from bytepair_server.auth.tls import TlsPaths
 from bytepair_server.config.settings import Settings
 from bytepair_server.config.types import split_address
 from bytepair_server.observability import logs
 from bytepair_server.rpc.call import ANONYMOUS
+from bytepair_server.transport.interface import TlsFiles
 
 _UNIX: Final = "unix:"
 
@@ -28,7 +30,11 @@ def watched_paths(settings: Settings, base_dir: Path) -> dict[str, tuple[Path, .
 
 
 def watched(
-    settings: Settings, base_dir: Path, known: Callers, tls: Tls | None
+    settings: Settings,
+    base_dir: Path,
+    known: Callers,
+    tls: TlsPaths | None,
+    replace_tls: Callable[[TlsFiles], None],
 ) -> list[Watched[Any]]:
     """How each kind is reloaded, and what takes the new content."""
     paths = watched_paths(settings, base_dir)
@@ -38,11 +44,11 @@ def watched(
         read = partial(callers.load, settings, base_dir)
         found.append(Watched("api_keys", paths["api_keys"], read, known.take_keys))
     if tls is not None:
-        found.append(Watched("tls", paths["tls"], tls.paths.read, tls.replace))
+        found.append(Watched("tls", paths["tls"], tls.read, replace_tls))
     return found
 
 
-def log_access(log: logs.Log, address: str, known: Callers, tls: Tls | None) -> None:
+def log_access(log: logs.Log, address: str, known: Callers, tls: TlsPaths | None) -> None:
     """Log missing authentication or TLS, as a warning if the address is not private."""
     write = log.info if is_private(address) else log.warning
     if known.open:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from bytepair_server.config.loader import ConfigurationError, contents
 from bytepair_server.config.settings import Settings
@@ -71,35 +70,14 @@ class TlsPaths:
         )
 
 
-class Tls:
-    """The TLS files in use. `replace` affects handshakes that start later; open connections stay.
-
-    Attributes:
-        material: The content in use.
-        on_replace: Called with each new content.
-    """
-
-    def __init__(self, paths: TlsPaths) -> None:
-        """Read the files. Raises ConfigurationError; see `TlsPaths.read`."""
-        self.paths: Final = paths
-        self.material = paths.read()
-        self.on_replace: Callable[[TlsFiles], None] | None = None
-
-    def replace(self, material: TlsFiles) -> None:
-        """Use reloaded files from now on."""
-        self.material = material
-        if self.on_replace is not None:
-            self.on_replace(material)
-
-
-def load(settings: Settings, base_dir: Path) -> Tls | None:
-    """Read the TLS files.
+def load(settings: Settings, base_dir: Path) -> TlsPaths | None:
+    """The TLS files, which were read once to check them.
 
     Args:
         settings: The settings `tls_…_file`.
         base_dir: The folder that relative paths start from.
     Returns:
-        The files; None if TLS is not configured.
+        Their paths; None if TLS is not configured.
     Raises:
         ConfigurationError: A setting lacks another that it needs, or see `TlsPaths.read`.
     """
@@ -109,9 +87,9 @@ def load(settings: Settings, base_dir: Path) -> Tls | None:
         return None
     if certificates is None or key is None:
         raise ConfigurationError("tls_cert_file and tls_key_file: set both, or neither")
-    return Tls(
-        TlsPaths(base_dir / certificates, base_dir / key, None if ca is None else base_dir / ca)
-    )
+    paths = TlsPaths(base_dir / certificates, base_dir / key, None if ca is None else base_dir / ca)
+    paths.read()
+    return paths
 
 
 def _pem(setting: str, path: Path) -> bytes:

@@ -9,7 +9,7 @@ from bytepair_engine import can_stream
 from bytepair_server import __version__
 from bytepair_server.auth import credentials
 from bytepair_server.auth.callers import Callers
-from bytepair_server.auth.tls import Tls
+from bytepair_server.auth.tls import TlsPaths
 from bytepair_server.catalog import Catalog
 from bytepair_server.config.loader import Configuration
 from bytepair_server.config.types import NO_ADDRESS
@@ -22,7 +22,7 @@ def log_start(
     log: logs.Log,
     configuration: Configuration,
     known: Callers,
-    encrypted: Tls | None,
+    encrypted: TlsPaths | None,
     loaded: Catalog,
     *,
     grpc_address: str,
