@@ -302,6 +302,15 @@ def test_every_exception_type_has_a_row() -> None:
     assert not never & {each.__name__ for each in status.TABLE}
 
 
+@pytest.mark.parametrize(("limit", "shown"), [(1e7, "10000000"), (0.5, "0.5"), (1, "1")])
+def test_a_quota_is_shown_without_an_exponent(limit: float, shown: str) -> None:
+    failure = status.failure_of(errors.QuotaExceeded("input_bytes_per_second", limit, 1.0))
+    assert failure is not None
+    assert failure.metadata == {"quota": "input_bytes_per_second", "limit": shown}
+    assert f"quota of {shown} " in failure.message
+    assert failure.retry_seconds == 1.0
+
+
 def test_every_documented_reason_is_provoked() -> None:
     provoked = {case[2] for case in CASES.values()} | set(PROVOKED_ELSEWHERE)
     files = [ROOT / f"proto/bytepair/v1/{name}.proto" for name in ("tokenizer", "chat")]
