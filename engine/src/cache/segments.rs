@@ -20,37 +20,21 @@ const LONG: usize = 49;
 /// Number of bits of `Seen`.
 const SEEN_BITS: usize = 1 << 18;
 
-/// After so many pre-tokens that were not repeated, those before them count half.
-const HALF_LIFE: u32 = 256;
-
 /// Number of segments between checks for cancellation; more than a cached pre-token has.
 const ASK_EVERY: usize = 4096;
 
-/// Decides which pre-tokens of several segments are cached: all where many are repeated, and else,
-/// as in Japanese, those that are seen for the second time. Caching costs more than segments do.
+/// A Bloom filter of the hashes of pre-tokens that were seen once. They are cached when they are seen
+/// again: most long ones never are, and caching costs more than merging a few segments.
+#[derive(Default)]
 pub struct Seen {
-    /// A Bloom filter of the hashes of those that were seen.
     bits: Vec<u64>,
     used: usize,
-    /// Weights of those that were repeated, and of the others.
-    repeated: u32,
-    new: u32,
-}
-
-impl Default for Seen {
-    fn default() -> Self {
-        Seen {
-            bits: Vec::new(),
-            used: 0,
-            repeated: 2 * HALF_LIFE,
-            new: 0,
-        }
-    }
 }
 
 impl Seen {
-    /// Returns whether a pre-token that is not cached is to be.
-    fn is_worth_caching(&mut self, hash: u64) -> bool {
+    /// Adds a hash. Returns whether it may have been added before.
+    fn add(&mut self, hash: u64) -> bool {
+        // A full filter would say so of every hash.
         if self.used * 4 >= self.bits.len() * 64 {
             self.bits.clear();
             self.bits.resize(SEEN_BITS / 64, 0);
@@ -58,19 +42,10 @@ impl Seen {
         }
         let word = &mut self.bits[(hash >> 32) as usize & (SEEN_BITS / 64 - 1)];
         let bit = 1 << (hash >> 58);
-        let is_repeated = *word & bit != 0;
+        let was_added = *word & bit != 0;
         *word |= bit;
-        if is_repeated {
-            self.repeated += 1;
-            return true;
-        }
-        self.used += 1;
-        self.new += 1;
-        if self.new >= HALF_LIFE {
-            self.new /= 2;
-            self.repeated /= 2;
-        }
-        self.repeated >= self.new
+        self.used += usize::from(!was_added);
+        was_added
     }
 }
 
@@ -106,19 +81,18 @@ impl Lookup<'_> {
             false => self.cache.find_long(piece, hash),
         };
         if let Some(ids) = found {
-            self.seen.repeated += 1;
             sink.extend(ids);
             let slot = Slot::new(key, ids).filter(|_| is_short);
             self.remember(slot, hash);
             return;
         }
-        if piece.len() > MAX_PIECE_BYTES || !self.seen.is_worth_caching(hash) {
-            self.encode_segments(piece, first, true, sink);
+        if piece.len() > MAX_PIECE_BYTES || !self.seen.add(hash) {
+            self.encode_segments(piece, first, sink);
             return;
         }
         let mut ids = std::mem::take(self.ids);
         ids.0.clear();
-        self.encode_segments(piece, first, false, &mut ids);
+        self.encode_segments(piece, first, &mut ids);
         sink.extend(&ids.0);
         match (Slot::new(key, &ids.0), Entry::new(key, &ids.0)) {
             _ if !is_short => self.cache.insert_long(piece, hash, &ids.0),
@@ -129,14 +103,8 @@ impl Lookup<'_> {
         *self.ids = ids;
     }
 
-    /// Passes the ids of each segment to `sink`, and caches those of several characters if so asked.
-    fn encode_segments<S: Sink>(
-        &mut self,
-        piece: &[u8],
-        first: Segment,
-        caches: bool,
-        sink: &mut S,
-    ) {
+    /// Passes the ids of each segment to `sink`.
+    fn encode_segments<S: Sink>(&mut self, piece: &[u8], first: Segment, sink: &mut S) {
         let (mut start, mut segment) = (0, first);
         for count in 1.. {
             let Segment { end, single } = segment;
@@ -145,7 +113,7 @@ impl Lookup<'_> {
                     let bytes = &piece[start..end];
                     self.vocabulary.push_character(bytes, point, sink);
                 }
-                None => self.encode_segment(piece, start..end, caches, sink),
+                None => self.encode_segment(piece, start..end, sink),
             }
             start = end;
             if start == piece.len() || count % ASK_EVERY == 0 && cancel::is_set() {
@@ -157,13 +125,7 @@ impl Lookup<'_> {
 
     /// Encodes a segment of several characters. It may be a token that its bytes do not merge to, so
     /// it is not looked up in the vocabulary.
-    fn encode_segment<S: Sink>(
-        &mut self,
-        piece: &[u8],
-        range: Range<usize>,
-        caches: bool,
-        sink: &mut S,
-    ) {
+    fn encode_segment<S: Sink>(&mut self, piece: &[u8], range: Range<usize>, sink: &mut S) {
         let segment = &piece[range.clone()];
         let key = Key::of_segment(piece, range.start, range.len());
         let hash = key.map_or_else(|| long_hash(segment), Key::hash);
@@ -180,7 +142,6 @@ impl Lookup<'_> {
         let ids = self.merger.merge(self.vocabulary, segment);
         sink.extend(ids);
         match key {
-            _ if !caches => {}
             Some(key) => {
                 let slot = Slot::new(key, ids);
                 self.remember(slot, hash);
@@ -192,21 +153,28 @@ impl Lookup<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
+
+    use crate::bpe::Bpe;
+    use crate::parallel::Sharing;
+    use crate::vocabulary::rank_table::RankTable;
+    use crate::vocabulary::special::SpecialSet;
 
     #[test]
-    fn what_is_seen_again_is_cached_and_what_is_not_is_not() {
-        let mut seen = Seen::default();
-        let hash = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let cached = |seen: &mut Seen, range: Range<u64>| {
-            range.filter(|&i| seen.is_worth_caching(hash(i))).count()
-        };
-        // At first all are, until most turn out to be new.
-        assert_eq!(cached(&mut seen, 0..100), 100);
-        cached(&mut seen, 100..1000);
-        assert!(cached(&mut seen, 1000..5000) < 400);
-        assert_eq!(cached(&mut seen, 4000..5000), 1000);
-        // The filter is emptied before it answers yes to all.
-        assert!(cached(&mut seen, 10_000..400_000) < 200_000);
+    fn a_segment_is_never_a_token_that_its_bytes_do_not_merge_to() {
+        let bytes = (0..=255).map(|byte| vec![byte]);
+        let tokens = bytes.chain(["のん".into()]).zip(0..);
+        let table = Arc::new(RankTable::from_items(tokens).expect("no duplicates"));
+        let sharing = Sharing::among(1);
+        let bpe = Bpe::new(table, r"\S+|\s", Vec::new(), 1 << 24, sharing).expect("a pattern");
+        let none = SpecialSet::new(Vec::new(), |_| None);
+        let merged = |text: &str| text.bytes().map(u32::from).collect::<Vec<_>>();
+        for _ in 0..3 {
+            // Short and long, new and cached.
+            for text in ["中のん", "中のん中のんのん"] {
+                assert_eq!(bpe.encode(text, &none, &none), Ok(merged(text)));
+            }
+            assert_eq!(bpe.encode("のん", &none, &none), Ok(vec![256]));
+        }
     }
 }

@@ -253,7 +253,7 @@ impl Characters {
 ///
 /// The bytes need not be valid UTF-8 beyond that: no two byte strings give the same character.
 #[inline(always)]
-fn character(text: &[u8], start: usize) -> (usize, usize) {
+pub(super) fn character(text: &[u8], start: usize) -> (usize, usize) {
     let byte = |i: usize| text.get(start + i).copied().unwrap_or(0);
     let (first, second, third) = (byte(0), byte(1), byte(2));
     let six = |byte: u8| (byte & 0x3f) as usize;
@@ -279,7 +279,7 @@ fn kinds(first: u8, second: u8) -> usize {
 }
 
 #[inline(always)]
-fn is_trailing(byte: u8) -> bool {
+pub(super) fn is_trailing(byte: u8) -> bool {
     byte & 0xc0 == 0x80
 }
 
@@ -289,7 +289,7 @@ fn is_leading(byte: u8) -> bool {
 }
 
 #[inline(always)]
-fn pair(first: u8, second: u8) -> usize {
+pub(super) fn pair(first: u8, second: u8) -> usize {
     (first as usize) << 8 | second as usize
 }
 

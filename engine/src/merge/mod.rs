@@ -124,6 +124,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::merge::segments::Segment;
+    use crate::output::Ids;
     use crate::random::Random;
     use crate::vocabulary::rank_table::RankTable;
 
@@ -240,9 +242,9 @@ mod tests {
     }
 
     #[test]
-    fn merging_from_characters_equals_the_definition() {
+    fn merging_from_characters_and_by_segments_equals_the_definition() {
         let mut random = Random::new(11);
-        let mut openings = [0; 4];
+        let (mut openings, mut segments) = ([0; 4], [0; 2]);
         for _ in 0..if cfg!(miri) { 3 } else { 3_000 } {
             let kinds = 1 + random.below(WIDE.len());
             let vocabulary = hostile_to_characters(&mut random, kinds);
@@ -267,8 +269,24 @@ mod tests {
                 merger.ids.clear();
                 merger.merge_windows(&vocabulary, &piece, 16);
                 assert_eq!(merger.ids, expected, "windows: {piece:?}");
+                let (mut ids, mut start) = (Ids::default(), 0);
+                while start < piece.len() {
+                    let Segment { end, single } = vocabulary.crossings().segment(&piece, start);
+                    let bytes = &piece[start..end];
+                    match single {
+                        Some(point) => vocabulary.push_character(bytes, point, &mut ids),
+                        None => ids.0.extend(merger.merge(&vocabulary, bytes)),
+                    }
+                    segments[usize::from(single.is_some())] += 1;
+                    start = end;
+                }
+                assert_eq!(ids.0, expected, "segments: {piece:?}");
             }
         }
+        assert!(
+            segments[0].min(segments[1]) > 1_000 || cfg!(miri),
+            "{segments:?}"
+        );
         // As two parts, as bytes, and whole with two and three bytes: each must occur.
         assert!(
             openings.iter().all(|&count| count > 100 || cfg!(miri)),

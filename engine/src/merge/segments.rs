@@ -12,6 +12,7 @@
 //! conservatively.
 
 use crate::merge::NO_RANK;
+use crate::merge::initial::{character, is_trailing, pair};
 use crate::vocabulary::rank_table::RankTable;
 
 /// Which pairs of characters a token may cross from one to the other.
@@ -149,104 +150,13 @@ impl Crossings {
     }
 }
 
-#[inline(always)]
-fn pair(first: u8, second: u8) -> usize {
-    (first as usize) << 8 | second as usize
-}
-
-#[inline(always)]
-fn is_trailing(byte: u8) -> bool {
-    byte & 0xc0 == 0x80
-}
-
 /// Returns the code point and the length of a character of at most three bytes at `start`; (`OTHER`,
-/// 1) for anything else. No two byte strings give the same character.
+/// 1) for anything else.
 #[inline(always)]
 fn decode(text: &[u8], start: usize) -> (u32, usize) {
-    let byte = |i: usize| text.get(start + i).copied().unwrap_or(0);
-    let (first, second, third) = (byte(0), byte(1), byte(2));
-    let six = |byte: u8| (byte & 0x3f) as u32;
-    match first {
-        ..0x80 => (first as u32, 1),
-        0xc2..=0xdf if is_trailing(second) => ((first as u32 & 0x1f) << 6 | six(second), 2),
-        0xe0..=0xef if is_trailing(second) && is_trailing(third) => {
-            let point = (first as u32 & 0x0f) << 12 | six(second) << 6 | six(third);
-            if point < THREE_BYTES {
-                (OTHER, 1)
-            } else {
-                (point, 3)
-            }
-        }
-        _ => (OTHER, 1),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::merge::Merger;
-    use crate::output::Ids;
-    use crate::random::Random;
-    use crate::vocabulary::Vocabulary;
-
-    /// Characters of one to four bytes that share first and last bytes.
-    const ALPHABET: [&str; 12] = [
-        " ", "a", "é", "ß", "の", "ん", "中", "亭", "한", "국", "ไ", "😀",
-    ];
-
-    fn text(random: &mut Random, most: usize) -> Vec<u8> {
-        let chars = 1 + random.below(most);
-        let chars = (0..chars).map(|_| ALPHABET[random.below(ALPHABET.len())]);
-        chars.collect::<String>().into_bytes()
-    }
-
-    /// A vocabulary of random stretches of such text, which may begin and end within characters.
-    fn hostile(random: &mut Random) -> Vocabulary {
-        let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
-        for _ in 0..random.below(80) {
-            let text = text(random, 4);
-            let start = random.below(text.len().min(4));
-            let end = (start + 1 + random.below(9)).min(text.len());
-            let token = text[start..end].to_vec();
-            if !tokens.contains(&token) {
-                tokens.insert(random.below(tokens.len() + 1), token);
-            }
-        }
-        let table = RankTable::from_items(tokens.into_iter().zip(0..)).expect("no duplicates");
-        Vocabulary::new(Arc::new(table))
-    }
-
-    #[test]
-    fn merging_each_segment_is_merging_all() {
-        let mut random = Random::new(27);
-        let (mut merger, mut singles, mut several) = (Merger::default(), 0, 0);
-        for _ in 0..if cfg!(miri) { 3 } else { 500 } {
-            let vocabulary = hostile(&mut random);
-            for _ in 0..8 {
-                let mut piece = text(&mut random, 12);
-                // Not all that is merged is whole characters.
-                piece.drain(..random.below(2));
-                let expected = merger.merge(&vocabulary, &piece).to_vec();
-                let (mut ids, mut start) = (Ids::default(), 0);
-                while start < piece.len() {
-                    let Segment { end, single } = vocabulary.crossings().segment(&piece, start);
-                    let bytes = &piece[start..end];
-                    match single {
-                        Some(point) => vocabulary.push_character(bytes, point, &mut ids),
-                        None => ids.0.extend(merger.merge(&vocabulary, bytes)),
-                    }
-                    singles += usize::from(single.is_some());
-                    several += usize::from(end - start > 4);
-                    start = end;
-                }
-                assert_eq!(ids.0, expected, "{piece:?}");
-            }
-        }
-        assert!(
-            singles.min(several) > 100 || cfg!(miri),
-            "{singles} {several}"
-        );
+    match (text[start], character(text, start)) {
+        (byte @ ..0x80, _) => (byte as u32, 1),
+        (_, (_, 1)) => (OTHER, 1),
+        (_, (point, len)) => (point as u32, len),
     }
 }
