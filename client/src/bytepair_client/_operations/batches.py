@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
@@ -48,6 +48,9 @@ class BatchOptions(TypedDict, total=False):
 
     progress: Progress | None
     timeout: Timeout
+
+
+_OF_BATCH: Final = BatchOptions.__annotations__.keys()
 
 
 class TextBatchOptions(AllTextOptions, BatchOptions, total=False):
@@ -235,34 +238,53 @@ class Batch(Prepared[Response, list[Plain]]):
         return self._timeout if self._until is None else max(0.001, self._until - monotonic())
 
 
-def batch_options(options: Mapping[str, Any]) -> tuple[BatchOptions, dict[str, Any]]:
-    """The options of a batch as a whole, and those of each of its items."""
-    of_items = dict(options)
-    names = BatchOptions.__annotations__.keys() & options.keys()
-    of_batch: Any = {name: of_items.pop(name) for name in names}
-    return of_batch, of_items
-
-
-def items_of(
-    defaults: Defaults,
+def batch_of(
+    method: Method[Response],
+    request: Message,
+    operation: Callable[..., Call[Any, Plain]],
+    empty: Value,
     values: Iterable[Value],
     measured: Callable[[Value], tuple[Message, int]],
-    one: Callable[..., Call[Any, Any]],
-) -> Iterator[Item]:
-    """The items of a batch; `one` makes the call for a value, with a `timeout`.
+    defaults: Defaults,
+    *,
+    return_exceptions: bool,
+    **options: Any,
+) -> Batch[Response, Plain]:
+    """A batch of values, each as `operation` would send it.
 
-    `measured` gives the message of a value and its size, which is more than the client's
-    `max_unary_bytes` where the message is not complete; or raises what is wrong with it.
+    Args:
+        method: The RPC of the batch.
+        request: An empty request of it.
+        operation: Makes the call for one value, with its options and a `timeout`.
+        empty: A value that has nothing in it.
+        values: Read as requests are made.
+        measured: Gives the message of a value and its size, which is more than the client's
+            `max_unary_bytes` where the message is not complete; or raises what is wrong with it.
+        options: Those of the batch and those of `operation`.
     """
-    for index, value in enumerate(values):
-        alone = partial(one, value)
-        try:
-            message, size = measured(value)
-        except errors.RequestRefused as error:
-            error.item = index
-            yield Item(None, defaults.max_unary_bytes + 1, alone, error)
-        else:
-            yield Item(message, size, alone)
+    of_batch: Any = {name: options.pop(name) for name in _OF_BATCH & options.keys()}
+    one = partial(operation, **options)
+
+    def items() -> Iterator[Item]:
+        for index, value in enumerate(values):
+            alone = partial(one, value)
+            try:
+                message, size = measured(value)
+            except errors.RequestRefused as error:
+                error.item = index
+                yield Item(None, defaults.max_unary_bytes + 1, alone, error)
+            else:
+                yield Item(message, size, alone)
+
+    return Batch(
+        method,
+        request,
+        one(empty),
+        items(),
+        defaults,
+        return_exceptions=return_exceptions,
+        **of_batch,
+    )
 
 
 def text_batch(
@@ -271,15 +293,9 @@ def text_batch(
     operation: Callable[..., Call[Any, Plain]],
     texts: Iterable[Text],
     defaults: Defaults,
-    *,
-    return_exceptions: bool,
     **options: Any,
 ) -> Batch[Response, Plain]:
-    """A batch of texts, each of which `operation` is for.
-
-    `options` are those of the batch and those of `operation`. Raises TypeError for one text, which
-    would be a batch of its characters.
-    """
+    """A batch of texts. Raises TypeError for one text, which would be a batch of its characters."""
     if isinstance(texts, str | bytes | Segments):
         raise TypeError("texts must be an iterable of texts, not one text")
 
@@ -290,12 +306,8 @@ def text_batch(
         set_text(message, text)
         return message, message.ByteSize()
 
-    of_batch, of_texts = batch_options(options)
-    one = partial(operation, defaults, **of_texts)
-    items = items_of(defaults, texts, measured, one)
-    return Batch(
-        method, request, one(""), items, defaults, return_exceptions=return_exceptions, **of_batch
-    )
+    one = partial(operation, defaults)
+    return batch_of(method, request, one, "", texts, measured, defaults, **options)
 
 
 def error_of(result: BatchResult, item: int | None = None) -> errors.TokenizerError | None:

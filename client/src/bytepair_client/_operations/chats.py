@@ -9,7 +9,7 @@ from bytepair.v1 import chat_pb2
 
 from bytepair_client._call import Call, method
 from bytepair_client._errors import TokenizerError
-from bytepair_client._operations.batches import Batch, BatchOptions, batch_options, items_of
+from bytepair_client._operations.batches import Batch, BatchOptions, batch_of
 from bytepair_client._operations.chat_requests import (
     ChatMessages,
     ChatOptions,
@@ -216,38 +216,29 @@ def count_chat_batch(
     Returns:
         The number of tokens of each chat, in order; [] for no chats.
     """
-    of_batch, of_chats = batch_options(options)
-    # With the fields that a request for one chat has too, and without one.
-    single = chat_request(
-        chat_pb2.CountChatRequest(),
-        defaults,
-        (),
-        (),
-        format=format,
-        limit=limit,
-        disallowed_special=disallowed_special,
-        **of_chats,
-    )
 
-    def one(chat: _Chat, timeout: Timeout) -> Call[chat_pb2.CountChatResponse, int]:
-        request = chat_pb2.CountChatRequest()
-        request.CopyFrom(single)
-        set_chat(request, *chat)
-        return Call(COUNT_CHAT, request, chosen_timeout(defaults, timeout), _count)
+    def one(chat: _Chat, **each: Any) -> Call[chat_pb2.CountChatResponse, int]:
+        messages, tools = chat
+        return count_chat(defaults, messages, tools=tools, **each)
 
     def measured(chat: _Chat) -> tuple[chat_pb2.ChatItem, int]:
         item = chat_pb2.ChatItem()
         set_chat(item, *chat)
         return item, item.ByteSize()
 
-    return Batch(
+    return batch_of(
         BATCH_COUNT_CHAT,
         chat_pb2.BatchCountChatRequest(),
-        Call(COUNT_CHAT, single, None, _count),
-        items_of(defaults, map(_chat, chats), measured, one),
+        one,
+        ([], []),
+        map(_chat, chats),
+        measured,
         defaults,
+        format=format,
+        limit=limit,
+        disallowed_special=disallowed_special,
         return_exceptions=return_exceptions,
-        **of_batch,
+        **options,
     )
 
 

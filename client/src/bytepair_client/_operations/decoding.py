@@ -10,7 +10,7 @@ from bytepair.v1 import stream_pb2, tokenizer_pb2
 
 from bytepair_client._call import Call, Fallback, StreamCall, method
 from bytepair_client._errors import TokenizerError
-from bytepair_client._operations.batches import Batch, BatchOptions, batch_options, items_of
+from bytepair_client._operations.batches import Batch, BatchOptions, batch_of
 from bytepair_client._operations.large import copied, joined, timeout_for, within
 from bytepair_client._operations.requests import DecodeErrors, EncodingOptions, fill
 from bytepair_client._options import (
@@ -144,8 +144,6 @@ def decode_batch(
     Returns:
         The text of each list, in order; [] for no lists.
     """
-    of_batch, of_lists = batch_options(options)
-    one: Callable[..., Call[Any, str]] = partial(decode, defaults, **of_lists)
 
     def measured(ids: Sequence[int]) -> tuple[tokenizer_pb2.IdsItem, int]:
         item, size = tokenizer_pb2.IdsItem(), len(ids) * BYTES_PER_ID
@@ -153,14 +151,16 @@ def decode_batch(
             set_ids(item.ids, ids)
         return item, size
 
-    return Batch(
+    return batch_of(
         BATCH_DECODE,
         tokenizer_pb2.BatchDecodeRequest(),
-        one(()),
-        items_of(defaults, map(_listed, batch), measured, one),
+        partial(decode, defaults),
+        (),
+        map(_listed, batch),
+        measured,
         defaults,
         return_exceptions=return_exceptions,
-        **of_batch,
+        **options,
     )
 
 
