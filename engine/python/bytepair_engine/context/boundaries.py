@@ -47,6 +47,9 @@ _WORD: Final = (
     r"\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}\p{WB=Regional_Indicator}]"
 )
 
+#: The same for graphemes.
+_GRAPHEME: Final = r"[^\p{Cn}\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=Regional_Indicator}]"
+
 #: Characters after which it does not matter whether a sentence ended before them; or else two, the
 #: second of which is a full stop.
 _SENTENCE: Final = (
@@ -74,9 +77,7 @@ class _Rule:
 
 
 _RULES: Final[dict[Level, _Rule]] = {
-    "grapheme": _Rule(
-        regex.compile(r"(?r)(?<=[\x20-\x7e])(?=[\x20-\x7e])"), regex.compile(r"(?s).")
-    ),
+    "grapheme": _Rule(regex.compile(rf"(?r){_GRAPHEME}"), regex.compile(r"(?s).")),
     "word": _Rule(regex.compile(rf"(?r){_WORD}"), regex.compile(_WORD)),
     "sentence": _Rule(regex.compile(rf"(?r){_SENTENCE}"), regex.compile(_AFTER_STOP)),
 }
