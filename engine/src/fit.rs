@@ -107,6 +107,7 @@ impl Bpe {
                 marks.push(mark(
                     self.pattern(),
                     text,
+                    is_complete,
                     last,
                     start,
                     group[group.len() - 1],
@@ -141,6 +142,7 @@ impl Bpe {
             marks.push(mark(
                 self.pattern(),
                 text,
+                is_complete,
                 last,
                 start,
                 half[half.len() - 1],
@@ -151,7 +153,15 @@ impl Bpe {
         for &end in group {
             let last = marks[marks.len() - 1];
             let count = last.count + self.count_pieces(text, last.place, &[end]);
-            let next = mark(self.pattern(), text, last, last.place, end, count);
+            let next = mark(
+                self.pattern(),
+                text,
+                is_complete,
+                last,
+                last.place,
+                end,
+                count,
+            );
             if count <= budget {
                 marks.push(next);
                 continue;
@@ -352,12 +362,20 @@ impl Bpe {
 fn mark(
     splitter: &Splitter,
     text: &str,
+    is_complete: bool,
     last: Mark,
     start: usize,
     end: usize,
     count: usize,
 ) -> Mark {
-    let settled = splitter.reach(text.as_bytes(), start, end) + PEEK;
+    let bytes = text.as_bytes();
+    let reach = splitter.reach(bytes, start, end) + PEEK;
+    // What follows an incomplete text may move the end.
+    let settled = if is_complete || reach < bytes.len() {
+        splitter.reach_of_cut(bytes, start, end) + PEEK
+    } else {
+        reach
+    };
     Mark {
         place: end,
         settled: ceil(text, settled).max(last.settled),

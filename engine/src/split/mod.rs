@@ -148,6 +148,11 @@ impl Splitter {
         reach::reach(text, start, end, cased_words)
     }
 
+    /// Returns the same for a text that is cut, where what follows is known to be what it is.
+    pub fn reach_of_cut(&self, text: &[u8], start: usize, end: usize) -> usize {
+        reach::reach_of_cut(text, start, end, matches!(self, Splitter::Cl100k))
+    }
+
     /// Returns the pre-tokens of `text`.
     pub fn pieces<'t>(&self, text: &'t str) -> Vec<&'t str> {
         let (mut ends, mut pieces, mut at) = (Ends::new(), Vec::new(), 0);

@@ -25,6 +25,19 @@ pub fn reach(text: &[u8], start: usize, end: usize, cased_words: bool) -> usize 
     run_end(text, run_end(text, word, UPPERISH), LOWERISH).max(end)
 }
 
+/// As `reach`, where a text is cut: no other text comes in place of what follows.
+///
+/// A word that gave back capitals ends where it did without them, as long as no lower case follows.
+/// White space up to the end of a text is one pre-token with `whole_end`, and otherwise ends with
+/// the same line end, or one character earlier.
+pub fn reach_of_cut(text: &[u8], start: usize, end: usize, whole_end: bool) -> usize {
+    if whole_end {
+        reach(text, start, end, false)
+    } else {
+        end
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{Splitter, tests::HARD};
@@ -57,6 +70,14 @@ mod tests {
                 if let Some(second) = pieces.get(1).map(|piece| first + piece.len()) {
                     let next = splitter.reach(text.as_bytes(), first, second);
                     assert!(seen <= next, "{} {text:?}", splitter.name());
+                }
+                let mut cut = splitter.reach_of_cut(text.as_bytes(), 0, first);
+                for _ in 0..3 {
+                    cut += char_at(text.as_bytes(), cut).map_or(0, |seen| seen.len);
+                }
+                for cut in (cut..=text.len()).filter(|&cut| text.is_char_boundary(cut)) {
+                    let alone = splitter.pieces(&text[..cut])[0].len();
+                    assert_eq!(alone, first, "{} {text:?} {cut}", splitter.name());
                 }
                 // Three more characters, followed by arbitrary text.
                 for _ in 0..3 {

@@ -111,17 +111,20 @@ class Measure:
         """Whether a position is inside an allowed special token of the text."""
         return self._names.longest > 1 and self._names.across(self.text, place) is not None
 
-    def forwards(self, start: int, budget: int) -> tuple[list[Mark], int | None]:
+    def forwards(
+        self, start: int, budget: int, *, is_complete: bool = True
+    ) -> tuple[list[Mark], int | None]:
         """Find where to look for the end of the longest text from `start` within `budget` tokens.
 
         Returns:
             Marks within the budget, ascending; and a position at and after which every text exceeds
-            the budget. None if the whole text fits: then the last mark is its end.
+            the budget. None if the whole text fits: then the last mark is its end. None too if
+            a text that is not complete does not decide.
         Raises:
             PieceTooLong: Too much text has no split point.
         """
         if self.fits is not None:
-            return self._native_forwards(self.fits, start, budget)
+            return self._native_forwards(self.fits, start, budget, is_complete)
         end = len(self.text)
         beyond: int | None = None
         marks = [Mark(start, 0)]
@@ -159,13 +162,13 @@ class Measure:
         return marks, beyond
 
     def _native_forwards(
-        self, fits: Fits, start: int, budget: int
+        self, fits: Fits, start: int, budget: int, is_complete: bool
     ) -> tuple[list[Mark], int | None]:
         length = (budget + 1) * self._characters + _WINDOW
         while True:
             window = self.text[start : start + length]
-            is_complete = start + length >= len(self.text)
-            found = fits.fit_start(window, budget, is_complete, self.near)
+            is_all = start + length >= len(self.text)
+            found = fits.fit_start(window, budget, is_all and is_complete, self.near)
             if found is not None:
                 marks, beyond, counts = found
                 self._counts = start, {start + at: count for at, count in counts}
@@ -174,6 +177,8 @@ class Measure:
                 self._characters = min(_MAX_CHARACTERS, needed * 5 // (budget * 4 + 4) + 1)
                 moved = [Mark(start + at, count, start + settled) for at, settled, count in marks]
                 return moved, None if beyond is None else start + beyond
+            if is_all:
+                return [Mark(start, 0)], None
             cancel.check()
             length *= 2
 

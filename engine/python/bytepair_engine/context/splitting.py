@@ -213,7 +213,8 @@ class Chunker:
             BudgetTooSmall: The first code point does not fit.
         """
         budget = self._options.max_tokens - self._frame
-        marks, beyond = self._measure.forwards(start, max(budget, 0))
+        is_complete = known is None
+        marks, beyond = self._measure.forwards(start, max(budget, 0), is_complete=is_complete)
         if known is not None and (beyond is None or beyond > known):
             return None
         if beyond is None:
