@@ -171,11 +171,11 @@ class Boundaries:
             yield from reversed(self.between(level, first, place))
             place, block = first, 2 * block
 
-    def up(self, level: Level, place: int) -> Iterator[int]:
-        """The boundaries of a level after a place, ascending."""
+    def up(self, level: Level, place: int, end: int) -> Iterator[int]:
+        """The boundaries of a level after a place and up to `end`, ascending."""
         block = _BLOCK
-        while place < len(self._text):
-            last = min(len(self._text), place + block)
+        while place < end:
+            last = min(end, place + block)
             yield from self.between(level, place, last)
             place, block = last, 2 * block
 

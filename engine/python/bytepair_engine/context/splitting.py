@@ -244,7 +244,7 @@ class Chunker:
             return chunk.end
         marks, beyond = self._measure.backwards(chunk.start, chunk.end, budget)
         first = chunk.start if beyond is None else max(chunk.start, beyond)
-        for place in self._boundaries.up("grapheme", first):
+        for place in self._boundaries.up("grapheme", first, chunk.end):
             if place >= chunk.end:
                 break
             if not self._measure.splits_special(place) and (

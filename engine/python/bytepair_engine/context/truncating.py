@@ -227,7 +227,7 @@ class _Search:
         behind a `prefix` that follows the split point `mark`."""
         prefix = self._marker if prefix is None else prefix
         for level in self._levels:
-            for place in self._boundaries.up(level, max(beyond - 1, after)):
+            for place in self._boundaries.up(level, max(beyond - 1, after), len(self._text)):
                 if place == len(self._text):
                     break
                 if (
