@@ -21,8 +21,8 @@ _REMEDY: Final = "choose another name, or leave that one out of builtin_encoding
 def aliases_of(settings: Settings) -> dict[str, str]:
     """Every alias and pattern, and the canonical name that it stands for.
 
-    The published names of a built-in encoding stay in the table even if it is not loaded, so that no
-    shorter pattern gives them to another encoding. The operator may use them.
+    The published names of a built-in encoding stay in the table even if it is not loaded, so that
+    no shorter pattern gives them to another encoding. The operator may use them.
 
     Raises:
         ConfigurationError: An alias is no name, stands for two encodings or for none, or is the
