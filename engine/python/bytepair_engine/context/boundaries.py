@@ -7,7 +7,7 @@ a line end that follows another with nothing but spaces and tabs between them.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
@@ -126,7 +126,8 @@ def decided(text: str) -> int:
 class Boundaries:
     """The boundaries of one text, found on request.
 
-    Requests in ascending order take linear time for any text.
+    Requests in ascending order take linear time for any text; so do requests that go back a limited
+    way each time.
 
     Attributes:
         is_start: Whether none depends on text before this one.
@@ -142,6 +143,10 @@ class Boundaries:
         self._text: Final = text
         self._restarts: Final = dict(restarts or {})
         self.is_start: Final = not any(self._restarts.values())
+        # By level: places from which later boundaries can be found, one near each found so far.
+        self._places: Final[dict[Level, list[int]]] = {
+            level: [self._restarts.get(level, 0)] for level in _RULES
+        }
         # By level: the boundaries found last, which are all that are in a range.
         self._found: Final[dict[Level, tuple[int, int, list[int]]]] = {
             level: (place, place, [place]) for level, place in self._restarts.items()
@@ -192,10 +197,11 @@ class Boundaries:
         rule = _RULES[level]
         match = rule.restart.search(self._text, max(0, place - _BACK), place + 1)
         first, _, ends = self._found.get(level, (0, 0, []))
-        known = self._restarts.get(level, 0)
+        places = self._places[level]
+        known = places[max(0, bisect_right(places, place) - 1)]
         if first <= place:
             before = bisect_right(ends, place)
-            known = ends[before - 1] if before else first
+            known = max(known, ends[before - 1] if before else first)
         known = max(known, match.start() if match and match.start() <= place else 0)
         if place - known > _BACK:
             # Nothing has asked for these boundaries lately: find them, because a stream holds the
@@ -252,4 +258,8 @@ class Boundaries:
         if last < len(text):
             ends = ends[: bisect_right(ends, last)]
         self._found[level] = first, last, ends
+        places = self._places[level]
+        for place in (first, ends[-1] if ends else first):
+            if places[bisect_right(places, place) - 1] != place:
+                insort(places, place)
         return ends, last
