@@ -67,15 +67,12 @@ impl Lookup<'_> {
     pub fn encode_wide<S: Sink>(
         &mut self,
         piece: &[u8],
-        known: (Key, u64),
+        (key, hash): (Key, u64),
         first: Segment,
         sink: &mut S,
     ) {
         let is_short = piece.len() <= LONGEST;
-        let (key, hash) = match is_short {
-            true => known,
-            false => (known.0, long_hash(piece)),
-        };
+        let hash = if is_short { hash } else { long_hash(piece) };
         let found = match is_short {
             true => self.cache.find_short(key, hash).map(Entry::ids),
             false => self.cache.find_long(piece, hash),
@@ -109,10 +106,9 @@ impl Lookup<'_> {
         for count in 1.. {
             let Segment { end, single } = segment;
             match single {
-                Some(point) => {
-                    let bytes = &piece[start..end];
-                    self.vocabulary.push_character(bytes, point, sink);
-                }
+                Some(point) => self
+                    .vocabulary
+                    .push_character(&piece[start..end], point, sink),
                 None => self.encode_segment(piece, start..end, sink),
             }
             start = end;
@@ -141,11 +137,9 @@ impl Lookup<'_> {
         }
         let ids = self.merger.merge(self.vocabulary, segment);
         sink.extend(ids);
+        let slot = key.and_then(|key| Slot::new(key, ids));
         match key {
-            Some(key) => {
-                let slot = Slot::new(key, ids);
-                self.remember(slot, hash);
-            }
+            Some(_) => self.remember(slot, hash),
             None => self.cache.insert_long(segment, hash, ids),
         }
     }
@@ -162,8 +156,10 @@ mod tests {
 
     #[test]
     fn a_segment_is_never_a_token_that_its_bytes_do_not_merge_to() {
-        let bytes = (0..=255).map(|byte| vec![byte]);
-        let tokens = bytes.chain(["のん".into()]).zip(0..);
+        let tokens = (0..=255)
+            .map(|byte| vec![byte])
+            .chain(["のん".into()])
+            .zip(0..);
         let table = Arc::new(RankTable::from_items(tokens).expect("no duplicates"));
         let sharing = Sharing::among(1);
         let bpe = Bpe::new(table, r"\S+|\s", Vec::new(), 1 << 24, sharing).expect("a pattern");

@@ -8,8 +8,7 @@
 //! one byte or a token that occurs at its place, so no part crosses from x to y. Which merges x has,
 //! and in which order, thus depends on parts of x alone; and the same for y. ∎
 //!
-//! Whether such a token exists is asked of the two characters beside the place, and answered
-//! conservatively.
+//! The two characters beside a place tell whether such a token may exist.
 
 use crate::merge::NO_RANK;
 use crate::merge::initial::{character, is_trailing, pair};
@@ -142,8 +141,7 @@ impl Crossings {
             if !self.may_cross(before, after) {
                 break;
             }
-            single = None;
-            before = after;
+            (single, before) = (None, after);
             end += len;
         }
         Segment { end, single }
