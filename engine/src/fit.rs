@@ -1,4 +1,4 @@
-//! How much of a text has at most a number of tokens: where to look for the longest.
+//! Where the longest start or end of a text that has at most a number of tokens can be cut.
 //!
 //! Counts are not monotone, so every place where a text may be cut has to be tried, up to one at and
 //! after which none can fit. Both are found here: marks, from which counts go on, and that place.
@@ -25,14 +25,14 @@ use crate::prefixes::Prefixes;
 use crate::split::{Ends, Splitter};
 use crate::suffixes::Suffixes;
 
-/// What a pattern may look at behind `reach`: three characters.
+/// Bytes that a pattern may look at after `reach`: three characters.
 pub const PEEK: usize = 12;
 
 /// Pre-tokens that are counted at once.
 const GROUP: usize = 64;
 
-/// The least that are halved.
-const FEW: usize = 4;
+/// Minimum number of pre-tokens that are halved.
+const MIN_HALVED: usize = 4;
 
 /// A place before which all pre-tokens are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub struct End {
     pub counts: Counts,
 }
 
-/// Places in order, and the tokens before or behind each; where these do not fit, at least a number
+/// Places in order, and the tokens before or after each; where these do not fit, at least a number
 /// that is too large.
 pub type Counts = Vec<(usize, usize)>;
 
@@ -130,7 +130,7 @@ impl Bpe {
     ) -> Option<Fit> {
         // Half of them at once, as long as they fit: fewer marks, and fewer calls.
         let mut group = group;
-        while group.len() > FEW {
+        while group.len() > MIN_HALVED {
             let last = marks[marks.len() - 1];
             let (half, rest) = group.split_at(group.len() / 2);
             let count = last.count + self.count_pieces(text, last.place, half);

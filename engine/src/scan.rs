@@ -1,10 +1,10 @@
 //! How many tokens an ordinary text has up to the end of each of its pre-tokens, read as far as
 //! needed, and where it is cut for a number of tokens.
 //!
-//! A text that is cut behind what decides where a pre-token ends has the same pre-tokens before that
-//! end, so one pass over the text gives the tokens of every part. What is between the last such end
-//! and a cut is counted by itself. Behind the first one before which there are too many tokens,
-//! nothing fits.
+//! A text that is cut after what decides where a pre-token ends has the same pre-tokens before that
+//! end, so one pass over the text gives the tokens of every part. The text between the last such end
+//! and a cut is counted alone. After the first end before which there are too many tokens, nothing
+//! fits.
 
 use crate::boundaries::{self, Boundary, Part, Unclear, floor};
 use crate::bpe::Bpe;
@@ -15,10 +15,10 @@ use crate::split::{Ends, is_split_point};
 /// Bytes of text that are split into pre-tokens at once.
 const WINDOW: usize = 16 * 1024;
 
-/// The least of them: the text far ahead is not in the processor's cache.
-const LEAST_WINDOW: usize = 4 * 1024;
+/// Minimum bytes of text that are split at once: text far ahead is not in the processor's cache.
+const MIN_WINDOW: usize = 4 * 1024;
 
-/// The same, where the text has been split from a place near by.
+/// Bytes of text that are split at once where a near position was split before.
 const RESTART: usize = 192;
 
 /// Ends of pre-tokens that are kept when they are passed.
@@ -43,7 +43,7 @@ pub struct Scan<'a> {
     pub start: usize,
     /// The tokens before `start`, of those in `sums`.
     before: usize,
-    /// Ends of pre-tokens; those behind `start` are from `first` on.
+    /// Ends of pre-tokens; those after `start` are from `first` on.
     places: Vec<usize>,
     first: usize,
     pub sums: Sums,
@@ -68,8 +68,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Start at another place. What is known goes on to be where a pre-token ends there: what
-    /// stands before one changes none.
+    /// Moves to another position. The known ends stay valid if a pre-token ends there, since text
+    /// before a pre-token does not change it.
     pub fn go_to(&mut self, start: usize) {
         if start == self.start {
             return;
@@ -90,7 +90,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// As `go_to`, where no pre-token ended: soon one ends where one ended before.
+    /// As `go_to` a position where no pre-token ended: splits until an end equals a known one.
     fn restart(&mut self) {
         let start = self.start;
         let window = floor(self.text, (start + RESTART).min(self.text.len()));
@@ -130,7 +130,7 @@ impl<'a> Scan<'a> {
         if at == self.text.len() {
             return Ok(false);
         }
-        if self.window < (at + LEAST_WINDOW).min(self.text.len()) {
+        if self.window < (at + MIN_WINDOW).min(self.text.len()) {
             self.window = floor(self.text, (at + WINDOW).min(self.text.len()));
         }
         let read = self.read(at, self.window)?;
@@ -147,7 +147,7 @@ impl<'a> Scan<'a> {
         let seen = &self.text[..window];
         self.core.pattern().fill(seen, at, &mut self.ends);
         let mut ends = self.ends.as_slice();
-        // What stands behind the window may change the last pre-tokens in it.
+        // Text after the window may change the last pre-tokens in it.
         if window < self.text.len() {
             while let [rest @ .., last] = ends
                 && self.settled_in(seen, rest.last().copied().unwrap_or(at), *last) > window
@@ -249,7 +249,7 @@ impl<'a> Scan<'a> {
                 break;
             }
         }
-        // The split points behind it, at which parts are counted.
+        // The split points after it, at which parts are counted.
         while low < end {
             let points = places[..inside].iter().enumerate();
             let point = points
