@@ -139,7 +139,7 @@ class Limiter:
     def leave_stream(self) -> None:
         """Count the end of a stream."""
         self.open_streams -= 1
-        self._left()
+        self._check_drained()
 
     def hold(self, change: int) -> None:
         """Add to the bytes that streams hold; negative to release some."""
@@ -191,7 +191,7 @@ class Limiter:
 
     async def _end(self, tasks: set[asyncio.Task[Any]], grace_seconds: float) -> int:
         """Wait for calls of one kind, then cancel the rest. Returns the number of these."""
-        if self._inside:
+        if self._active:
             # Before `open`, calls wait for encodings that will not be loaded.
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._drained.wait(), grace_seconds if self.is_open else 0)
@@ -219,28 +219,28 @@ class Limiter:
         """Add to the bytes that calls in flight hold; negative to release some."""
         self._bytes += change
 
-    def left(self) -> None:
+    def release(self) -> None:
         """Count the end of a call in flight."""
         self.in_flight -= 1
         self.advance()
-        self._left()
+        self._check_drained()
 
-    def read(self, slot: Slot) -> None:
-        """Note that a slot's message is being read; `has_read` must follow."""
+    def start_reading(self, slot: Slot) -> None:
+        """Note that a slot's message is being read; `end_reading` must follow."""
         self._reading.add(slot)
         if self._queue:
             slot.limit_reading()
 
-    def has_read(self, slot: Slot) -> None:
+    def end_reading(self, slot: Slot) -> None:
         """Note that a slot's message was read or will not be."""
         self._reading.discard(slot)
 
     @property
-    def _inside(self) -> int:
+    def _active(self) -> int:
         return self.in_flight + self.open_streams
 
-    def _left(self) -> None:
-        if self.draining and not self._inside:
+    def _check_drained(self) -> None:
+        if self.draining and not self._active:
             self._drained.set()
 
     def _has_room(self, size: int) -> bool:
@@ -302,12 +302,12 @@ class Slot:
         """
         try:
             async with asyncio.timeout(None) as self.reading:
-                self._limiter.read(self)
+                self._limiter.start_reading(self)
                 raw = await message
         except TimeoutError:
             raise Overloaded(RETRY_SECONDS, "messages that arrive slowly") from None
         finally:
-            self._limiter.has_read(self)
+            self._limiter.end_reading(self)
         size = 0 if raw is None else len(raw)
         self._limiter.count_bytes(size - self.size)
         self.size = size
@@ -323,7 +323,7 @@ class Slot:
         if self._task is not None:
             self._limiter.untrack(self._task)
         self._limiter.count_bytes(-self.size)
-        self._limiter.left()
+        self._limiter.release()
 
 
 def _answer(slot: Slot, refusal: Exception | None) -> None:
