@@ -76,10 +76,10 @@ def test_both_clients_answer_as_the_engine(tmp_path_factory: pytest.TempPathFact
         assert client.fit_chat(CHAT, count - 1, **given) == kept
         raw = client.with_raw_response.count_chat(CHAT, **given)
         assert sum(raw.message_counts) + raw.tools_count + raw.frame_count == count
-        with pytest.raises(TokenizerError) as refused:
+        with pytest.raises(TokenizerError) as rejected:
             client.fit_chat(CHAT, 1, **given)
-        assert refused.value.reason == "BUDGET_TOO_SMALL"
-        assert refused.value.metadata["budget"] == "1"
+        assert rejected.value.reason == "BUDGET_TOO_SMALL"
+        assert rejected.value.metadata["budget"] == "1"
         for bad in ({"role": 1}, {"role": "user", "content": 3}, {"role": "user", "mood": "x"}):
             with pytest.raises(InvalidOption, match="message 0"):
                 client.count_chat([bad], **given)

@@ -139,7 +139,7 @@ def test_an_unknown_reason_is_a_tokenizer_error(clients: Clients) -> None:
 def test_broken_details_are_ignored(clients: Clients, broken: bytes) -> None:
     with ScriptedServer(fail(grpc.StatusCode.NOT_FOUND, "gone", details=broken)) as server:
         error = call_that_fails(clients, server)
-    assert type(error) is errors.RequestRefused
+    assert type(error) is errors.RequestRejected
     assert error.reason is None
 
 

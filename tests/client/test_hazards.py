@@ -104,7 +104,7 @@ def test_the_limit_of_one_request_is_in_bytes(
     small: RunningServer, clients: Clients, character: str
 ) -> None:
     """text-embeddings-inference: a limit in bytes that was compared in characters. Such a text
-    has fewer characters than the limit, and a server that refuses it in one request."""
+    has fewer characters than the limit, and a server that rejects it in one request."""
     client = clients(small.target, encoding="cl100k_base", max_unary_bytes=1000)
     text = character * 999
     expected = oracle("cl100k_base").encode(text)

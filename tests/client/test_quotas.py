@@ -17,14 +17,14 @@ from support.serving import RunningServer, write_config
 STATUS = grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-def refused(reason: str) -> Answer:
+def rejected(reason: str) -> Answer:
     """A QUOTA_EXCEEDED error with a retry delay of 1.5 seconds."""
     return fail(STATUS, "later", details=details(reason, STATUS, {"quota": "calls", "limit": "1"}))
 
 
 @pytest.mark.slow
 def test_a_call_waits_as_long_as_retry_info_says(clients: Clients) -> None:
-    with ScriptedServer(refused("QUOTA_EXCEEDED"), ok) as server:
+    with ScriptedServer(rejected("QUOTA_EXCEEDED"), ok) as server:
         client = clients(server.target, encoding="e", wait_for_quota=True)
         began = monotonic()
         assert client.count("text", timeout=0.5) == 7  # the wait is not part of it
@@ -33,18 +33,18 @@ def test_a_call_waits_as_long_as_retry_info_says(clients: Clients) -> None:
 
 
 def test_waiting_is_for_quotas_alone_and_on_request(clients: Clients) -> None:
-    with ScriptedServer(refused("QUOTA_EXCEEDED")) as server:
+    with ScriptedServer(rejected("QUOTA_EXCEEDED")) as server:
         with pytest.raises(QuotaExceeded) as caught:
             clients(server.target, encoding="e").count("text")
         assert caught.value.retry_after == 1.5
-    with ScriptedServer(refused("OVERLOADED")) as server:
+    with ScriptedServer(rejected("OVERLOADED")) as server:
         with pytest.raises(Overloaded):
             clients(server.target, encoding="e", wait_for_quota=True).count("text")
         assert len(server.calls) == 1
 
 
 def test_closing_the_client_ends_the_wait(clients: Clients) -> None:
-    with ScriptedServer(refused("QUOTA_EXCEEDED")) as server:
+    with ScriptedServer(rejected("QUOTA_EXCEEDED")) as server:
         client = clients(server.target, encoding="e", wait_for_quota=True)
         client.close()
         with pytest.raises(RuntimeError):

@@ -94,10 +94,10 @@ def test_a_stream_fails_when_its_attempts_its_time_or_its_buffer_are_used_up(
 
 
 def test_closing_a_stream_ends_its_attempts() -> None:
-    refused = threading.Event()
+    rejected = threading.Event()
 
     def note(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
-        refused.set()
+        rejected.set()
         return UNAVAILABLE(requests, context)
 
     with ScriptedStreams(note) as server:
@@ -105,7 +105,7 @@ def test_closing_a_stream_ends_its_attempts() -> None:
         stream = client.decode_stream([1])
 
         def close() -> None:
-            refused.wait()
+            rejected.wait()
             stream.close()
 
         closer = threading.Thread(target=close)

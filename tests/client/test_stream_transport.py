@@ -284,7 +284,7 @@ def test_a_server_that_died_is_noticed(
         ("max_unary_bytes", lambda c: TokenizerClient(max_unary_bytes=0)),
     ],
 )
-def test_an_option_outside_its_domain_is_refused_at_once(
+def test_an_option_outside_its_domain_is_rejected_at_once(
     clients: Clients, field: str, act: Callable[[Any], object]
 ) -> None:
     with pytest.raises(InvalidOption) as caught:

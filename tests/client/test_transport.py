@@ -241,7 +241,7 @@ def test_tls_shows_a_client_certificate(clients: Clients, authority: trustme.CA)
 
 
 @pytest.mark.parametrize("name", ["X-Team", "x team", "", "x\n"])
-def test_metadata_that_cannot_be_sent_are_refused(clients: Clients, name: str) -> None:
+def test_metadata_that_cannot_be_sent_are_rejected(clients: Clients, name: str) -> None:
     with pytest.raises(InvalidOption, match="may only have a-z"):
         clients(metadata={name: "1"})
     with pytest.raises(InvalidOption, match="the value of 'x-team' is not printable") as caught:

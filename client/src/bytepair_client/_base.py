@@ -178,13 +178,13 @@ class BaseClient(ABC):
         if call.fallback is None or not call.is_large:
             try:
                 return await self._unary(call.method, call.request, call.timeout)
-            except errors.InputTooLarge as refusal:
-                if call.fallback is None or refusal.code is None:
+            except errors.InputTooLarge as rejection:
+                if call.fallback is None or rejection.code is None:
                     raise
-                if refusal.field == "request":  # which the server refused as a message
-                    limit = (refusal.limit or 0) // 4
-                elif refusal.field in ("text", "ids"):
-                    limit = refusal.limit
+                if rejection.field == "request":  # which the server rejected as a message
+                    limit = (rejection.limit or 0) // 4
+                elif rejection.field in ("text", "ids"):
+                    limit = rejection.limit
                 else:
                     raise
         fallback = call.fallback(limit)

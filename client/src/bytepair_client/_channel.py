@@ -82,7 +82,7 @@ def channel_arguments(
 
 def _authority(target: str) -> str | None:
     """What to send as the authority where gRPC would send a path or a list of addresses, which
-    servers built on the Rust crate h2 refuse (hyperium/tonic#742); None for gRPC's own."""
+    servers built on the Rust crate h2 reject (hyperium/tonic#742); None for gRPC's own."""
     kind, _, rest = target.partition(":")
     if kind in ("unix", "unix-abstract"):
         return "localhost"

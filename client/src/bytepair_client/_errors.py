@@ -1,7 +1,7 @@
 """The exceptions of this package, as one tree.
 
     TokenizerError                                  everything that this package raises on purpose
-    ├── RequestRefused                              the same request would be refused again
+    ├── RequestRejected                             the same request would be rejected again
     │   ├── UnknownEncoding            LookupError  UNKNOWN_ENCODING
     │   ├── FingerprintMismatch        ValueError   FINGERPRINT_MISMATCH
     │   ├── SpecialTokenInText         ValueError   SPECIAL_TOKEN_IN_TEXT
@@ -57,7 +57,7 @@ __all__ = [
     "InvalidUtf8",
     "Overloaded",
     "QuotaExceeded",
-    "RequestRefused",
+    "RequestRejected",
     "ResourceExhausted",
     "SpecialTokenInText",
     "SpecialTokenNotPermitted",
@@ -86,7 +86,7 @@ class TokenizerError(Exception):
     Attributes:
         message: For people. Its wording may change.
         code: The status that the call ended with, such as "INVALID_ARGUMENT"; None if the
-            request was refused before it was sent.
+            request was rejected before it was sent.
         reason: Machine-readable, such as "UNKNOWN_ENCODING"; None for failures of gRPC or of a
             proxy.
         metadata: Every value that the message quotes, by name; empty if there is none.
@@ -152,11 +152,11 @@ def _whole(value: str) -> int | None:
     return int(value) if value.isascii() and value.isdigit() else None
 
 
-class RequestRefused(TokenizerError):
+class RequestRejected(TokenizerError):
     """The request is at fault: sending it again would end the same way."""
 
 
-class UnknownEncoding(RequestRefused, LookupError, reason="UNKNOWN_ENCODING"):
+class UnknownEncoding(RequestRejected, LookupError, reason="UNKNOWN_ENCODING"):
     """The server has no encoding or alias of this name; `list_encodings()` shows what it has.
 
     `metadata["nearest"]` has similar names that it knows, separated by commas, if there are any.
@@ -165,7 +165,7 @@ class UnknownEncoding(RequestRefused, LookupError, reason="UNKNOWN_ENCODING"):
     encoding = _Fact(str, "The name that was requested.")
 
 
-class FingerprintMismatch(RequestRefused, ValueError, reason="FINGERPRINT_MISMATCH"):
+class FingerprintMismatch(RequestRejected, ValueError, reason="FINGERPRINT_MISMATCH"):
     """The server's encoding is not the one that `expected_fingerprint` names."""
 
     encoding = _Fact(str, "The encoding that was requested.")
@@ -173,20 +173,20 @@ class FingerprintMismatch(RequestRefused, ValueError, reason="FINGERPRINT_MISMAT
     actual = _Fact(str, "The fingerprint of what the server has under that name.")
 
 
-class SpecialTokenInText(RequestRefused, ValueError, reason="SPECIAL_TOKEN_IN_TEXT"):
+class SpecialTokenInText(RequestRejected, ValueError, reason="SPECIAL_TOKEN_IN_TEXT"):
     """The text contains a special token that is neither allowed nor read as ordinary text."""
 
     token = _Fact(str, "The special token.")
     byte_offset = _Fact(_whole, "Where it starts, in bytes of the text's UTF-8.")
 
 
-class UnknownTokenId(RequestRefused, LookupError, reason="UNKNOWN_TOKEN_ID"):
+class UnknownTokenId(RequestRejected, LookupError, reason="UNKNOWN_TOKEN_ID"):
     """An id that the encoding does not have, or that no encoding can have."""
 
     index = _Fact(_whole, "Its position in the ids that were given.")
 
 
-class InvalidUtf8(RequestRefused, ValueError, reason="INVALID_UTF8"):
+class InvalidUtf8(RequestRejected, ValueError, reason="INVALID_UTF8"):
     """Text with a lone surrogate, or ids whose bytes are not UTF-8 under `errors="strict"`."""
 
     byte_offset = _Fact(
@@ -194,7 +194,7 @@ class InvalidUtf8(RequestRefused, ValueError, reason="INVALID_UTF8"):
     )
 
 
-class InputTooLarge(RequestRefused, ValueError, reason="INPUT_TOO_LARGE"):
+class InputTooLarge(RequestRejected, ValueError, reason="INPUT_TOO_LARGE"):
     """More bytes, ids or items than one request may hold."""
 
     field = _Fact(str, 'What is too large: a field of the request, or "request" for all of it.')
@@ -202,39 +202,39 @@ class InputTooLarge(RequestRefused, ValueError, reason="INPUT_TOO_LARGE"):
     size = _Fact(_whole, "What was given, in the same unit.")
 
 
-class InvalidOption(RequestRefused, ValueError, reason="INVALID_OPTION"):
+class InvalidOption(RequestRejected, ValueError, reason="INVALID_OPTION"):
     """An option outside its domain, or two that exclude each other."""
 
     field = _Fact(str, "The option, or the field of the request.")
 
 
-class SpecialTokenNotPermitted(RequestRefused, reason="SPECIAL_TOKEN_NOT_PERMITTED"):
+class SpecialTokenNotPermitted(RequestRejected, reason="SPECIAL_TOKEN_NOT_PERMITTED"):
     """A special token beyond what the operator lets this caller use."""
 
     token = _Fact(str, "The special token that was requested.")
     encoding = _Fact(str, "The encoding that the request named.")
 
 
-class UnknownChatFormat(RequestRefused, LookupError, reason="UNKNOWN_CHAT_FORMAT"):
+class UnknownChatFormat(RequestRejected, LookupError, reason="UNKNOWN_CHAT_FORMAT"):
     """The server has no chat format of this name."""
 
     format = _Fact(str, "The name that was requested.")
 
 
-class ChatFormatMismatch(RequestRefused, ValueError, reason="CHAT_FORMAT_MISMATCH"):
+class ChatFormatMismatch(RequestRejected, ValueError, reason="CHAT_FORMAT_MISMATCH"):
     """The encoding does not have the control tokens of the chat format."""
 
     format = _Fact(str, "The chat format.")
     encoding = _Fact(str, "The encoding.")
 
 
-class ChatFormatNotPermitted(RequestRefused, reason="CHAT_FORMAT_NOT_PERMITTED"):
+class ChatFormatNotPermitted(RequestRejected, reason="CHAT_FORMAT_NOT_PERMITTED"):
     """A chat format beyond what the operator lets this caller use."""
 
     format = _Fact(str, "The format that was requested.")
 
 
-class InvalidChat(RequestRefused, ValueError, reason="INVALID_CHAT"):
+class InvalidChat(RequestRejected, ValueError, reason="INVALID_CHAT"):
     """The chat format has no way to write this chat."""
 
     index = _Fact(_whole, 'Which message, or which tool if `field` begins with "tools".')
@@ -242,13 +242,13 @@ class InvalidChat(RequestRefused, ValueError, reason="INVALID_CHAT"):
     rule = _Fact(str, 'The rule that it breaks, such as "role_unknown".')
 
 
-class TemplateLimit(RequestRefused, ValueError, reason="TEMPLATE_LIMIT"):
+class TemplateLimit(RequestRejected, ValueError, reason="TEMPLATE_LIMIT"):
     """The operator's chat template does more than it may for a chat of this size."""
 
     limit = _Fact(str, 'What it used up: "steps", "depth", "width" or "integer".')
 
 
-class BudgetTooSmall(RequestRefused, ValueError, reason="BUDGET_TOO_SMALL"):
+class BudgetTooSmall(RequestRejected, ValueError, reason="BUDGET_TOO_SMALL"):
     """What must be kept has more tokens than `max_tokens` leaves: the messages that `fit_chat`
     keeps, the marker of `truncate`, or one character for `split`."""
 
@@ -256,11 +256,11 @@ class BudgetTooSmall(RequestRefused, ValueError, reason="BUDGET_TOO_SMALL"):
     budget = _Fact(_whole, "The tokens that there are.")
 
 
-class Unauthenticated(RequestRefused, reason="UNAUTHENTICATED"):
+class Unauthenticated(RequestRejected, reason="UNAUTHENTICATED"):
     """The server wants an API key or a client certificate, and got none that it knows."""
 
 
-class Unimplemented(RequestRefused):
+class Unimplemented(RequestRejected):
     """The server has no such RPC: an older bytepair, or another program."""
 
 

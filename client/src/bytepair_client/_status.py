@@ -23,15 +23,15 @@ ERROR_DOMAIN: Final = "bytepair"
 BY_STATUS: Mapping[grpc.StatusCode, type[errors.TokenizerError]] = {
     grpc.StatusCode.CANCELLED: errors.Cancelled,
     grpc.StatusCode.UNKNOWN: errors.InternalError,
-    grpc.StatusCode.INVALID_ARGUMENT: errors.RequestRefused,
+    grpc.StatusCode.INVALID_ARGUMENT: errors.RequestRejected,
     grpc.StatusCode.DEADLINE_EXCEEDED: errors.DeadlineExceeded,
-    grpc.StatusCode.NOT_FOUND: errors.RequestRefused,
-    grpc.StatusCode.ALREADY_EXISTS: errors.RequestRefused,
-    grpc.StatusCode.PERMISSION_DENIED: errors.RequestRefused,
+    grpc.StatusCode.NOT_FOUND: errors.RequestRejected,
+    grpc.StatusCode.ALREADY_EXISTS: errors.RequestRejected,
+    grpc.StatusCode.PERMISSION_DENIED: errors.RequestRejected,
     grpc.StatusCode.RESOURCE_EXHAUSTED: errors.ResourceExhausted,
-    grpc.StatusCode.FAILED_PRECONDITION: errors.RequestRefused,
-    grpc.StatusCode.ABORTED: errors.RequestRefused,
-    grpc.StatusCode.OUT_OF_RANGE: errors.RequestRefused,
+    grpc.StatusCode.FAILED_PRECONDITION: errors.RequestRejected,
+    grpc.StatusCode.ABORTED: errors.RequestRejected,
+    grpc.StatusCode.OUT_OF_RANGE: errors.RequestRejected,
     grpc.StatusCode.UNIMPLEMENTED: errors.Unimplemented,
     grpc.StatusCode.INTERNAL: errors.InternalError,
     grpc.StatusCode.UNAVAILABLE: errors.Unavailable,
@@ -63,7 +63,7 @@ _PYTHON_NAMES: Final = {
 }
 _API_NAME: Final = re.compile(rf"\b({'|'.join(_PYTHON_NAMES)})\b")
 
-# How gRPC itself refuses a message for its size, and which side does.
+# How gRPC itself rejects a message for its size, and which side does.
 _MESSAGE_SIZE: Final = re.compile(
     r"(CLIENT: )?Received message larger than max \((\d+) vs\. (\d+)\)"
 )

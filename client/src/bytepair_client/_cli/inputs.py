@@ -18,7 +18,7 @@ from bytepair_client._options import DEFAULT_MAX_UNARY_BYTES
 CHUNK_BYTES = 256 * 1024
 
 _STANDARD_INPUT = 0
-# Longer ones are no ids of any encoding, and Python refuses to read them from 4,300 digits on.
+# Longer ones are no ids of any encoding, and Python rejects them from 4,300 digits on.
 _NUMBER = re.compile(r"[0-9]{1,20}")
 _JSON_NUMBER = re.compile(r"-?[0-9]{1,20}")
 _MAX_DIGITS = 5000

@@ -1,7 +1,7 @@
 """What the command prints: results, errors in its own words, and the exit status.
 
 `sys.stdout` will not do: under PYTHONUNBUFFERED, as in container images, it drops what a pipe
-does not take at once, and it refuses file names that are not UTF-8.
+does not take at once, and it rejects file names that are not UTF-8.
 """
 
 from __future__ import annotations

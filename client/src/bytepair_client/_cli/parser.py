@@ -200,7 +200,7 @@ def build_parser(
 
 
 class _Parser(argparse.ArgumentParser):
-    """Keeps the layout of epilogs, and refuses abbreviated options: they break scripts later."""
+    """Keeps the layout of epilogs, and rejects abbreviated options: they break scripts later."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("allow_abbrev", False)

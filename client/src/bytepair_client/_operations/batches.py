@@ -182,10 +182,10 @@ class Batch(Prepared[Response, list[Plain]]):
         try:
             return await self._send(client, chunk)
         except errors.TokenizerError as failure:
-            # What is refused or closed would be so for the requests that follow.
+            # What is rejected or closed would be so for the requests that follow.
             if not self._return_exceptions or failure.code is None:
                 raise
-            if isinstance(failure, errors.RequestRefused):
+            if isinstance(failure, errors.RequestRejected):
                 raise
             return Answered(None, [failure] * len(chunk))
 
@@ -198,10 +198,10 @@ class Batch(Prepared[Response, list[Plain]]):
         request.items.extend(item.message for item in chunk)
         try:
             answer = await client._unary(self._method, request, self._seconds_left())
-        except (errors.InputTooLarge, errors.ResourceExhausted) as refusal:
-            if not chunk or "size" not in refusal.metadata:
+        except (errors.InputTooLarge, errors.ResourceExhausted) as rejection:
+            if not chunk or "size" not in rejection.metadata:
                 raise  # not for its size
-            self._learn(refusal)
+            self._learn(rejection)
         else:
             if len(answer.results) != len(chunk):
                 raise errors.InternalError(
@@ -221,14 +221,14 @@ class Batch(Prepared[Response, list[Plain]]):
         call = item.alone(timeout=NOT_GIVEN if self._until is None else self._seconds_left())
         try:
             answer = await client._answer(call)
-        except _OF_ONE_ITEM as refusal:
-            return Answered(None, [refusal])
+        except _OF_ONE_ITEM as rejection:
+            return Answered(None, [rejection])
         result: Any = copied(answer, type(self._answer)().results.add())
         return Answered(answer, [result])
 
-    def _learn(self, refusal: errors.TokenizerError) -> None:
+    def _learn(self, rejection: errors.TokenizerError) -> None:
         """Make the requests that follow no larger than the server takes."""
-        field, limit = refusal.metadata.get("field"), refusal.metadata.get("limit", "")
+        field, limit = rejection.metadata.get("field"), rejection.metadata.get("limit", "")
         if limit.isdecimal() and field == "items":
             self._max_items = max(1, min(self._max_items, int(limit)))
         elif limit.isdecimal() and field in ("items.text", "items.messages"):
@@ -270,7 +270,7 @@ def batch_of(
             alone = partial(one, value)
             try:
                 message, size = measured(value)
-            except errors.RequestRefused as error:
+            except errors.RequestRejected as error:
                 error.item = index
                 yield Item(None, defaults.max_unary_bytes + 1, alone, error)
             else:

@@ -143,7 +143,7 @@ def health(
         "SERVING", or "NOT_SERVING" while the server loads its encodings, verifies them or
         stops; "UNKNOWN" for any other state.
     Raises:
-        RequestRefused: The server has no such service; `code` is "NOT_FOUND".
+        RequestRejected: The server has no such service; `code` is "NOT_FOUND".
     """
     return Call(
         CHECK,
