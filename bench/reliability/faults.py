@@ -23,7 +23,7 @@ import grpc
 from bytepair.v1 import tokenizer_pb2, tokenizer_pb2_grpc
 from bytepair_client import Draining, TokenizerClient
 from bytepair_client._channel import RECONNECT_MAX_BACKOFF_S
-from bytepair_server.config.settings import DEFAULT_MAX_IN_FLIGHT
+from bytepair_server.config.settings import Settings
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.hostile import ATTACKS
 from support.serving import RunningServer
@@ -266,7 +266,7 @@ def overload(text_bytes: int) -> Row:
     with served(*ONE, "--workers", "1", cores=[core]) as (server, seen):
         with start_load(server, text_bytes, BUSY_CALLERS, SECONDS, for_load) as load:
             best, _, _ = result_of(load)
-        callers = 10 * DEFAULT_MAX_IN_FLIGHT
+        callers = 10 * Settings().max_in_flight
         with start_load(server, text_bytes, callers, SECONDS, for_load) as load:
             checks = _health(server, lambda: not has_printed(load))
             leaving = _health(server, lambda: load.poll() is None)

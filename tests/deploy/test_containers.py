@@ -10,15 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from bytepair_server.config.loader import load
-from bytepair_server.config.settings import (
-    DEFAULT_GRACE_SECONDS,
-    DEFAULT_GRPC_ADDRESS,
-    DEFAULT_HTTP_ADDRESS,
-    DEFAULT_MAX_IN_FLIGHT,
-    DEFAULT_MAX_IN_FLIGHT_BYTES,
-    DEFAULT_MAX_INPUT_BYTES,
-    DEFAULT_STREAM_GRACE_SECONDS,
-)
+from bytepair_server.config.settings import Settings
 from bytepair_server.config.types import split_address
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,8 +18,8 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 
-GRPC_PORT = split_address(DEFAULT_GRPC_ADDRESS)[1]
-HTTP_PORT = split_address(DEFAULT_HTTP_ADDRESS)[1]
+GRPC_PORT = split_address(Settings().grpc_address)[1]
+HTTP_PORT = split_address(Settings().http_address)[1]
 
 
 def test_the_image_exposes_the_ports_that_the_server_listens_on_by_default() -> None:
@@ -49,7 +41,7 @@ def test_compose_and_prometheus_use_the_same_ports() -> None:
 def test_containers_are_killed_only_after_the_drain() -> None:
     period = SERVICES["server"]["stop_grace_period"]
     assert period.endswith("s")
-    assert float(period[:-1]) > max(DEFAULT_GRACE_SECONDS, DEFAULT_STREAM_GRACE_SECONDS)
+    assert float(period[:-1]) > max(Settings().grace_seconds, Settings().stream_grace_seconds)
 
 
 def test_the_shipped_configuration_is_valid_and_changes_no_address() -> None:
@@ -57,8 +49,8 @@ def test_the_shipped_configuration_is_valid_and_changes_no_address() -> None:
     assert folder[1:] == ["/etc/bytepair", "ro"]
     assert SERVICES["server"]["environment"]["BYTEPAIR_CONFIG"] == "/etc/bytepair/bytepair.toml"
     settings = load(["--config", str(ROOT / folder[0] / "bytepair.toml")], {}).settings
-    assert settings.grpc_address == DEFAULT_GRPC_ADDRESS
-    assert settings.http_address == DEFAULT_HTTP_ADDRESS
+    assert settings.grpc_address == Settings().grpc_address
+    assert settings.http_address == Settings().http_address
     assert settings.ceiling == {}
 
 
@@ -103,14 +95,14 @@ def test_the_documented_limits_are_the_real_ones() -> None:
     server = SERVICES["server"]
     limits = server["deploy"]["resources"]["limits"]
     shipped = tomllib.loads((ROOT / "deploy/server/bytepair.toml").read_text(encoding="utf-8"))
-    assert shipped["max_in_flight"] == DEFAULT_MAX_IN_FLIGHT
-    assert shipped["max_input_bytes"] == DEFAULT_MAX_INPUT_BYTES
-    assert documented["`max_in_flight`"] == f"{DEFAULT_MAX_IN_FLIGHT} calls"
-    assert documented["`max_in_flight_bytes`"] == f"{DEFAULT_MAX_IN_FLIGHT_BYTES >> 20} MiB"
-    assert documented["`max_input_bytes`"] == f"{DEFAULT_MAX_INPUT_BYTES >> 20} MiB"
+    assert shipped["max_in_flight"] == Settings().max_in_flight
+    assert shipped["max_input_bytes"] == Settings().max_input_bytes
+    assert documented["`max_in_flight`"] == f"{Settings().max_in_flight} calls"
+    assert documented["`max_in_flight_bytes`"] == f"{Settings().max_in_flight_bytes >> 20} MiB"
+    assert documented["`max_input_bytes`"] == f"{Settings().max_input_bytes >> 20} MiB"
     assert documented["memory of the server"] == limits["memory"].replace("g", " GiB")
     assert documented["CPUs of the server"] == limits["cpus"]
     assert documented["processes and threads of the server"] == str(limits["pids"])
     assert f"size={documented['`/tmp`'].replace(' MiB', 'm')}," in server["tmpfs"][0]
     assert documented["`stop_grace_period`"] == server["stop_grace_period"].replace("s", " s")
-    assert f"`grace_seconds` ({DEFAULT_GRACE_SECONDS:g} s)" in document.replace("\n", " ")
+    assert f"`grace_seconds` ({Settings().grace_seconds:g} s)" in document.replace("\n", " ")

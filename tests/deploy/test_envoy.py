@@ -12,13 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from bytepair.v1 import tokenizer_pb2
-from bytepair_server.config.settings import (
-    DEFAULT_GRPC_ADDRESS,
-    DEFAULT_MAX_CONCURRENT_STREAMS,
-    DEFAULT_MAX_IN_FLIGHT,
-    DEFAULT_STREAM_IDLE_SECONDS,
-    Settings,
-)
+from bytepair_server.config.settings import Settings
 from bytepair_server.config.types import split_address
 from bytepair_server.rpc.service import SERVICE_NAME
 from bytepair_server.transport.grpcio import MIN_PING_INTERVAL_MS
@@ -75,19 +69,19 @@ def test_envoy_connects_to_the_port_and_name_of_the_servers() -> None:
     service = yaml.safe_load((ROOT / "deploy/kubernetes/service.yaml").read_text("utf-8"))
     assert server["endpoint"]["address"]["socket_address"] == {
         "address": service["metadata"]["name"],
-        "port_value": split_address(DEFAULT_GRPC_ADDRESS)[1],
+        "port_value": split_address(Settings().grpc_address)[1],
     }
     [check] = SERVERS["health_checks"]
     assert check["grpc_health_check"] == {"service_name": SERVICE_NAME}
 
 
 def test_no_limit_of_envoy_is_below_the_server_s() -> None:
-    assert seconds(MANAGER["stream_idle_timeout"]) > DEFAULT_STREAM_IDLE_SECONDS
+    assert seconds(MANAGER["stream_idle_timeout"]) > Settings().stream_idle_seconds
     assert HOST["request_body_buffer_limit"] > Settings().max_message_bytes
     http2 = MANAGER["http2_protocol_options"]
-    assert http2["max_concurrent_streams"] == DEFAULT_MAX_CONCURRENT_STREAMS
+    assert http2["max_concurrent_streams"] == Settings().max_concurrent_streams
     [breaker] = SERVERS["circuit_breakers"]["thresholds"]
-    assert breaker["max_retries"] >= DEFAULT_MAX_IN_FLIGHT
+    assert breaker["max_retries"] >= Settings().max_in_flight
     [protocol] = SERVERS["typed_extension_protocol_options"].values()
     ping = protocol["explicit_http_config"]["http2_protocol_options"]["connection_keepalive"]
     assert seconds(ping["interval"]) * 1000 >= MIN_PING_INTERVAL_MS

@@ -13,12 +13,7 @@ import pytest
 import yaml
 from bytepair_server import __version__
 from bytepair_server.config.loader import load
-from bytepair_server.config.settings import (
-    DEFAULT_GRPC_ADDRESS,
-    DEFAULT_HTTP_ADDRESS,
-    DEFAULT_MAX_IN_FLIGHT,
-    Settings,
-)
+from bytepair_server.config.settings import Settings
 from bytepair_server.config.types import split_address
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.rpc.service import SERVICE_NAME
@@ -28,8 +23,8 @@ FOLDER = ROOT / "deploy" / "kubernetes"
 #: The oldest version whose fields the manifests may use (preStop by sleep), and the newest known.
 VERSIONS = ("1.30.0", "1.37.0")
 PORTS = {
-    "grpc": split_address(DEFAULT_GRPC_ADDRESS)[1],
-    "http": split_address(DEFAULT_HTTP_ADDRESS)[1],
+    "grpc": split_address(Settings().grpc_address)[1],
+    "http": split_address(Settings().http_address)[1],
 }
 LABELS = {"app.kubernetes.io/name": "bytepair"}
 
@@ -113,8 +108,8 @@ def test_the_configuration_equals_that_of_compose_except_for_kubernetes_settings
     here = tomllib.loads(path.read_text(encoding="utf-8"))
     compose = tomllib.loads((ROOT / "deploy/server/bytepair.toml").read_text(encoding="utf-8"))
     assert compose.items() <= here.items()
-    assert settings().grpc_address == DEFAULT_GRPC_ADDRESS
-    assert settings().http_address == DEFAULT_HTTP_ADDRESS
+    assert settings().grpc_address == Settings().grpc_address
+    assert settings().http_address == Settings().http_address
     assert settings().ceiling == {}
     assert settings().max_connection_age_seconds > 0, "or clients never see new pods"
     [variable] = SERVER["env"]
@@ -171,7 +166,7 @@ def test_the_autoscaler_uses_a_metric_that_is_exported_and_adapted() -> None:
     _, of_pods = autoscaler["metrics"]
     name = of_pods["pods"]["metric"]["name"]
     assert name in set(exported())
-    assert int(of_pods["pods"]["target"]["averageValue"]) < DEFAULT_MAX_IN_FLIGHT
+    assert int(of_pods["pods"]["target"]["averageValue"]) < Settings().max_in_flight
     [rule] = read(FOLDER / "monitoring" / "adapter.yaml")["rules"]
     assert rule["seriesQuery"].partition("{")[0] == name
     [job] = read(FOLDER / "monitoring" / "scrape.yaml")["scrape_configs"]

@@ -253,7 +253,7 @@ def test_the_documented_defaults_are_the_real_ones() -> None:
         field = Settings.model_fields[name]
         default = field.get_default(call_default_factory=True)
         assert shown == shown_default(default)
-        assert text.startswith(str(field.description).removesuffix("."))
+        assert text.startswith(loader.described(name).removesuffix("."))
 
 
 def shown_default(default: object) -> str:

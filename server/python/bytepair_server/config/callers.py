@@ -8,10 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from bytepair_server.config.types import File, Number, Whole
-
-#: The user of the server's process only.
-DEFAULT_UNIX_SOCKET_MODE: Final = "0600"
+from bytepair_server.config.types import STRICT, File, Number, Whole
 
 _CERTIFICATE_NAME: Final = re.compile(r"(?:dns:[^\s*]+|uri:\S+)")
 _MODE: Final = re.compile(r"0?[0-7]{3}")
@@ -38,8 +35,6 @@ def _mode(value: str) -> str:
     return value
 
 
-_STRICT: Final = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
 #: Special tokens by encoding; "ALL" is every special token of the encoding. Under "formats" the
 #: chat formats that may be encoded.
 Ceiling = Mapping[
@@ -55,7 +50,7 @@ class CallerTable(BaseModel):
         certificates: Names in client certificates that identify it: "dns:…" and "uri:…".
     """
 
-    model_config = _STRICT
+    model_config = STRICT
 
     group: Annotated[str, Field(min_length=1)] | None = None
     certificates: Annotated[tuple[str, ...], AfterValidator(_certificate_names)] = ()
@@ -74,7 +69,7 @@ class QuotaTable(BaseModel):
         open_streams: Streams that are open.
     """
 
-    model_config = _STRICT
+    model_config = STRICT
 
     requests_per_second: Annotated[Number, Field(gt=0, le=1e9)] | None = None
     request_burst: Annotated[Whole, Field(ge=1, le=10**9)] | None = None
@@ -97,52 +92,33 @@ class QuotaTable(BaseModel):
 class CallerSettings(BaseModel):
     """The part of `Settings` that is about callers."""
 
-    api_keys_file: File | None = Field(
-        default=None,
-        description="TOML file of callers and hashes of their API keys, reloaded when it changes. "
-        "None: no keys.",
-    )
-    tls_cert_file: File | None = Field(
-        default=None,
-        description="The server's certificate chain (PEM), reloaded when it changes. None: no TLS.",
-    )
-    tls_key_file: File | None = Field(
-        default=None,
-        description="The private key of tls_cert_file (PEM), reloaded when it changes.",
-    )
-    tls_client_ca_file: File | None = Field(
-        default=None,
-        description="Authorities of client certificates (PEM), reloaded when it changes. Every "
-        "client then needs a certificate. None: clients need none.",
-    )
-    health_needs_caller: bool = Field(
-        default=False,
-        description="Answer gRPC health only to known callers. Off: probes need no credentials.",
-    )
-    unix_socket_mode: Annotated[str, AfterValidator(_mode)] = Field(
-        default=DEFAULT_UNIX_SOCKET_MODE,
-        description="Permissions of the socket's file where grpc_address is unix:/path, octal.",
-    )
-    disallowed_special_floor: Literal["AS_TEXT", "REJECT"] = Field(
-        default="AS_TEXT",
-        description="The least strict disallowed_special that a request may choose. REJECT: "
-        "special tokens in text are always an error.",
-    )
-    log_denials: bool = Field(
-        default=False,
-        description="Log calls without valid credentials, and special tokens that the policy "
-        "denies or rejects. Text is never logged.",
-    )
-    callers: Mapping[str, CallerTable] = Field(
-        default_factory=dict,
-        description="Groups and client certificates of callers, by caller. Only in the file.",
-    )
-    ceiling: Mapping[str, Ceiling] = Field(
-        default_factory=dict,
-        description="Special tokens that may be allowed at all, by caller or group, and encoding; "
-        "under formats, the chat formats that EncodeChat may use. Only in the file.",
-    )
-    quotas: Mapping[str, QuotaTable] = Field(
-        default_factory=dict,
-        description="Quotas of each caller, by caller or group. Only in the file.",
-    )
+    model_config = ConfigDict(**STRICT, use_attribute_docstrings=True)
+
+    api_keys_file: File | None = None
+    """TOML file of callers and hashes of their API keys, reloaded when it changes. None: no
+    keys."""
+    tls_cert_file: File | None = None
+    """The server's certificate chain (PEM), reloaded when it changes. None: no TLS."""
+    tls_key_file: File | None = None
+    """The private key of tls_cert_file (PEM), reloaded when it changes."""
+    tls_client_ca_file: File | None = None
+    """Authorities of client certificates (PEM), reloaded when it changes. Every client then needs a
+    certificate. None: clients need none."""
+    health_needs_caller: bool = False
+    """Answer gRPC health only to known callers. Off: probes need no credentials."""
+    # The user of the server's process only.
+    unix_socket_mode: Annotated[str, AfterValidator(_mode)] = "0600"
+    """Permissions of the socket's file where grpc_address is unix:/path, octal."""
+    disallowed_special_floor: Literal["AS_TEXT", "REJECT"] = "AS_TEXT"
+    """The least strict disallowed_special that a request may choose. REJECT: special tokens in text
+    are always an error."""
+    log_denials: bool = False
+    """Log calls without valid credentials, and special tokens that the policy denies or rejects.
+    Text is never logged."""
+    callers: Mapping[str, CallerTable] = Field(default_factory=dict)
+    """Groups and client certificates of callers, by caller. Only in the file."""
+    ceiling: Mapping[str, Ceiling] = Field(default_factory=dict)
+    """Special tokens that may be allowed at all, by caller or group, and encoding; under formats,
+    the chat formats that EncodeChat may use. Only in the file."""
+    quotas: Mapping[str, QuotaTable] = Field(default_factory=dict)
+    """Quotas of each caller, by caller or group. Only in the file."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from bytepair_server.config.types import File
+from bytepair_server.config.types import STRICT, File
 
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 _Sha256 = Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$")]
@@ -27,7 +27,7 @@ class ChatFormatTable(BaseModel):
         arguments: How calls' arguments reach the template: as JSON values, or as text.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = STRICT
 
     name: _Name
     file: File

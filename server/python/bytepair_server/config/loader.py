@@ -170,9 +170,13 @@ def _explain(error: ValidationError, origin: Mapping[str, str]) -> list[str]:
             hint = _hint(str(fault["loc"][-1]), known)
             lines.append(f"{place} (from {source}): no such setting{hint}")
             continue
-        setting = Settings.model_fields[name].description
-        lines.append(f"{place} (from {source}): {problem(fault)}. The setting: {setting}")
+        lines.append(f"{place} (from {source}): {problem(fault)}. The setting: {described(name)}")
     return lines
+
+
+def described(name: str) -> str:
+    """The description of a setting, on one line."""
+    return " ".join(str(Settings.model_fields[name].description).split())
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
@@ -238,7 +242,7 @@ def _add_flag(group: argparse._ArgumentGroup, name: str, field: FieldInfo) -> No
         shown = "on" if default else "off"
     else:
         shown = "none" if default is None else str(default)
-    text = f"{field.description} [{_variable(name)}, {shown}]".replace("%", "%%")
+    text = f"{described(name)} [{_variable(name)}, {shown}]".replace("%", "%%")
     if isinstance(default, bool):
         # Alone it turns the setting on; "false" after it, off, as in a variable.
         group.add_argument(_flag(name), nargs="?", const="true", metavar="BOOL", help=text)

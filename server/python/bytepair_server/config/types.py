@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic_core import ErrorDetails
 
-#: In the place of an address: there is none.
+#: The value of `http_address` for no HTTP port.
 NO_ADDRESS: Final = "none"
+
+#: Every table of settings: immutable, without unknown names, and no error quotes a secret.
+STRICT: Final = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 #: Where pydantic's own words do not say it to an operator.
 _ALLOWED: Final = {
