@@ -125,7 +125,7 @@ proto: build/proto/.installed ## Generate the stubs in proto/python/bytepair/v1
 	cd proto/python/bytepair/v1 && grep --files-without-match 'class .*Stub' *_pb2_grpc.py | xargs rm -f
 
 .PHONY: proto-check
-proto-check: $(BUF) proto ## Lint the API, refuse a breaking change, check that the stubs are fresh
+proto-check: $(BUF) proto ## Lint the API, reject a breaking change, check that the stubs are fresh
 	cd proto && ../$(BUF) lint
 	cd proto && ../$(BUF) format --diff --exit-code
 	cd proto && ../$(BUF) breaking --against published.binpb
@@ -399,7 +399,7 @@ $(VENV)/.fuzz: $(VENV)/.dev bench/fuzz/requirements.txt
 	@touch $@
 
 # The oldest grpcio-tools whose stubs import on every supported grpcio and protobuf: newer ones
-# write stubs that refuse older run-time libraries.
+# write stubs that reject older run-time libraries.
 build/proto/.installed: Makefile
 	$(PYTHON) -m venv build/proto
 	build/proto/bin/pip install --quiet --disable-pip-version-check 'grpcio-tools==1.63.2' 'setuptools==78.1.1'

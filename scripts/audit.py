@@ -20,7 +20,7 @@ from typing import Any, Final
 from audit_crates import audit_crates
 from audit_report import Report
 from audit_tools import ROOT, TOOLS, last_line, run
-from licences import refused
+from licences import rejected
 
 PINS: Final = ROOT / "deploy" / "requirements.txt"
 #: What is pinned, installed and described.
@@ -64,7 +64,7 @@ def audit_python(report: Report) -> None:
             f"advisories of Python packages: pip-audit failed: {last_line(ran)}"
         )
     bom = json.loads(BOM.read_text(encoding="utf-8"))
-    others = list(refused(bom))
+    others = list(rejected(bom))
     report.wrong += others
     if not others:
         report.good.append(f"licences of {len(bom['components'])} Python packages")

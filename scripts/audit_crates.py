@@ -41,16 +41,16 @@ def audit_crates(report: Report) -> None:
             report.wrong.append(f"crates: cargo cannot read what is locked: {last_line(ran)}")
             return
         packages = json.loads(ran.stdout)["packages"]
-        refused = list(refused_crates(packages, may_be_twice))
-        report.wrong += refused
-        if not refused:
+        rejected = list(rejected_crates(packages, may_be_twice))
+        report.wrong += rejected
+        if not rejected:
             report.good.append(
                 f"{folder.name}: licences, duplicates and sources of {len(packages)} crates"
             )
     _audit_advisories(report)
 
 
-def refused_crates(
+def rejected_crates(
     packages: list[dict[str, Any]], may_be_twice: frozenset[str] = frozenset()
 ) -> Iterator[str]:
     """What is not allowed of crates.

@@ -128,8 +128,8 @@ echo "healthy after $((($(date +%s%N) - started) / 1000000)) ms by: ${probe[*]}"
 podman exec server sh -c 'id; grep -E "^(CapEff|NoNewPrivs|Seccomp):" /proc/1/status; grep VmRSS /proc/1/status'
 podman exec server sh -c 'test "$(id -u)" = 10001' || fail "runs as another user"
 podman exec server grep -q '^CapEff:.0*$' /proc/1/status || fail "has capabilities"
-refused=$(podman exec server touch /opt/bytepair/x /etc/x 2>&1) && fail "the root file system can be written"
-[ "$(grep -c 'Read-only file system' <<< "$refused")" = 2 ] || fail "a write was refused for another reason: $refused"
+rejected=$(podman exec server touch /opt/bytepair/x /etc/x 2>&1) && fail "the root file system can be written"
+[ "$(grep -c 'Read-only file system' <<< "$rejected")" = 2 ] || fail "a write was rejected for another reason: $rejected"
 
 say "the demo, as docker compose run --rm demo"
 podman run --rm --network container:server "${rights[@]}" --memory 256m \

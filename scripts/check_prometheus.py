@@ -72,16 +72,16 @@ def configuration(folder: Path, target: str) -> Path:
 
 
 def send_ordinary_traffic(client: TokenizerClient) -> None:
-    """Make calls that are answered, and one for each kind of refusal."""
+    """Make calls that are answered, and one for each kind of rejection."""
     for _ in range(5):
         ids = client.encode("Good morning, world", encoding=ENCODING)
         if client.decode(ids, encoding=ENCODING) != "Good morning, world":
             raise SystemExit("FAILED: decode(encode(text)) is not text")
         client.count("Good morning, world", encoding=ENCODING)
         client.count_batch(["one", "two"], encoding=ENCODING)
-    for refused in ("no_such_encoding", ENCODING):
+    for rejected in ("no_such_encoding", ENCODING):
         with contextlib.suppress(TokenizerError):
-            client.encode("<|endoftext|>", encoding=refused)
+            client.encode("<|endoftext|>", encoding=rejected)
 
 
 def send_until_shed_and_cancelled(client: TokenizerClient, metrics_url: str) -> None:

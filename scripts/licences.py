@@ -38,7 +38,7 @@ _VAGUE: Final = "License :: OSI Approved :: BSD License"
 _UNSAID: Final = {"protobuf": ["BSD-3-Clause"], "Jinja2": ["BSD-3-Clause"]}
 
 
-def refused(bom: dict[str, Any]) -> Iterator[str]:
+def rejected(bom: dict[str, Any]) -> Iterator[str]:
     """The components of a CycloneDX bill of materials whose licence is not allowed.
 
     Args:
@@ -68,6 +68,6 @@ def is_allowed(stated: str) -> bool:
     """
     names = re.split(r" AND | OR ", _WRITTEN.get(stated, stated))
     allowed = [name.strip("() ") in ALLOWED for name in names]
-    # Of "A OR B" one is enough. Where anything binds to both, all must do: that refuses some
+    # Of "A OR B" one is enough. Where anything binds to both, all must do: that rejects some
     # expressions that would be right, and lets none pass that is not.
     return all(allowed) if " AND " in stated else any(allowed)

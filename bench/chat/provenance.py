@@ -48,7 +48,7 @@ PUBLISHED = {
 
 
 def agreement(name: str) -> Callable[[int], bool]:
-    """Says for a seed whether both write the same text, or both refuse; and, where no text spells a
+    """Says for a seed whether both write the same text, or both reject; and, where no text spells a
     control token, whether the ids are those of that text."""
     published = PUBLISHED[name]
     chosen = load_template(
@@ -68,7 +68,7 @@ def agreement(name: str) -> Callable[[int], bool]:
         try:
             text = render(_given(messages, published), tools=tools, add_generation_prompt=prompts)
         except Exception:  # what a template raises is any error
-            return _refuses(chosen, encoding, messages, tools, prompts)
+            return _rejects(chosen, encoding, messages, tools, prompts)
         found = encode_chat(
             messages,
             encoding=encoding,
@@ -85,7 +85,7 @@ def agreement(name: str) -> Callable[[int], bool]:
     return agree
 
 
-def _refuses(
+def _rejects(
     chosen: TemplateFormat, encoding: Encoding, messages: Any, tools: Any, prompts: bool
 ) -> bool:
     options = ChatOptions(add_generation_prompt=prompts)

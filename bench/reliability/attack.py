@@ -10,6 +10,6 @@ from support import hostile, http2
 if __name__ == "__main__":
     name, address, seconds = sys.argv[1:]
     hostile.prepare()
-    # Unauthenticated callers have addresses of their own, and some are refused afterwards.
+    # Unauthenticated callers have addresses of their own, and some are rejected afterwards.
     http2.come_from(1 + os.getpid() % 65_534)
     print(hostile.ATTACKS[name](address, hostile.going_for(float(seconds))))

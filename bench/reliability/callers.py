@@ -52,7 +52,7 @@ def has_printed(load: subprocess.Popen[str]) -> bool:
 
 
 def result_of(load: subprocess.Popen[str]) -> tuple[float, float, float]:
-    """Wait for a load. Returns its answered, refused and failed calls per second."""
+    """Wait for a load. Returns its answered, rejected and failed calls per second."""
     printed, _ = load.communicate(timeout=120)
-    good, refused, failed = map(float, printed.split())
-    return good, refused, failed
+    good, rejected, failed = map(float, printed.split())
+    return good, rejected, failed

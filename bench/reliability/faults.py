@@ -191,7 +191,7 @@ def _close(servers: list[RunningServer]) -> None:
 
 
 def _streams(target: str, over: threading.Event) -> tuple[int, int, int]:
-    """Run streams of about a second; returns how many were complete, incomplete and refused."""
+    """Run streams of about a second; returns how many were complete, incomplete and rejected."""
     whole = lost = drained = 0
     with TokenizerClient(target, encoding=ENCODING) as client:
         ids = client.encode(TEXT[:670])
@@ -270,15 +270,15 @@ def overload(text_bytes: int) -> Row:
         with start_load(server, text_bytes, callers, SECONDS, for_load) as load:
             checks = _health(server, lambda: not has_printed(load))
             leaving = _health(server, lambda: load.poll() is None)
-            good, refused, failed = result_of(load)
+            good, rejected, failed = result_of(load)
     note = (
-        f"goodput {100 * good / best:.0f} % of that with {BUSY_CALLERS}; {refused:.0f} refused/s, "
+        f"goodput {100 * good / best:.0f} % of that with {BUSY_CALLERS}; {rejected:.0f} rejected/s, "
         f"{failed:.0f} failed/s; health p99 {checks.percentile_ms(99):.0f} ms, "
         f"worst {checks.worst_ms:.0f} ms, and {leaving.worst_ms:.0f} ms when all leave at once"
     )
     size = f"{text_bytes // 1000} KB"
     fault = f"{callers} callers of {size} that never pause"
-    return Row(fault, f"{good + refused + failed:.0f} calls/s", seen, note)
+    return Row(fault, f"{good + rejected + failed:.0f} calls/s", seen, note)
 
 
 def _health(server: RunningServer, going: Callable[[], bool]) -> Seen:

@@ -20,27 +20,27 @@ ON_EACH: Final = 160
 
 
 async def main(target: str, text_bytes: int, at_once: int, seconds: float) -> None:
-    """Print the calls that were answered, refused, and failed otherwise, each by second.
+    """Print the calls that were answered, rejected, and failed otherwise, each by second.
 
     Args:
         target: Where to call.
         text_bytes: Of each text.
-        at_once: Callers; each calls again as soon as it was answered, or refused.
+        at_once: Callers; each calls again as soon as it was answered, or rejected.
         seconds: How long, after as much again as a tenth that does not count.
     """
     text = (TEXT * (1 + text_bytes // len(TEXT)))[:text_bytes]
     request = tokenizer_pb2.CountRequest(encoding=ENCODING, text=text)
-    good = refused = failed = 0
+    good = rejected = failed = 0
 
     async def call(stub: Any) -> None:
-        nonlocal good, refused, failed
+        nonlocal good, rejected, failed
         while True:
             try:
                 await stub.Count(request, timeout=TIMEOUT_S)
             except grpc.aio.AioRpcError as error:
-                is_refused = error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-                refused += is_refused
-                failed += not is_refused
+                is_rejected = error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+                rejected += is_rejected
+                failed += not is_rejected
             else:
                 good += 1
 
@@ -54,10 +54,10 @@ async def main(target: str, text_bytes: int, at_once: int, seconds: float) -> No
             stubs.append(tokenizer_pb2_grpc.TokenizerServiceStub(channel))  # type: ignore[no-untyped-call]
         callers = [asyncio.create_task(call(stubs[i // ON_EACH])) for i in range(at_once)]
         await asyncio.sleep(seconds / 10)
-        began, good, refused, failed = monotonic(), 0, 0, 0
+        began, good, rejected, failed = monotonic(), 0, 0, 0
         await asyncio.sleep(seconds)
         took = monotonic() - began
-        print(good / took, refused / took, failed / took, flush=True)  # before they leave
+        print(good / took, rejected / took, failed / took, flush=True)  # before they leave
         for each in callers:
             each.cancel()
         await asyncio.wait(callers)

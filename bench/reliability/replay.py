@@ -41,7 +41,7 @@ POLICY: Final = {
 
 
 class Echo(grpc.GenericRpcHandler):
-    """Echoes each message; refuses new streams while it drains."""
+    """Echoes each message; rejects new streams while it drains."""
 
     def __init__(self) -> None:
         self.draining = False

@@ -13,7 +13,7 @@ TEXT_BYTES = (1_000, 100_000)
 CONNECTIONS = 16
 ROUNDS, SECONDS = 3, 1.5
 #: What h2load leaves behind when its time is over comes to nothing by the thousand, all at once and
-#: from one address: a flood, which would be refused.
+#: from one address: a flood, which would be rejected.
 FLAGS = ("--max-abandoned-per-second", "0")
 #: At least; and for each call that is under way.
 SECONDS_EACH = 0.002

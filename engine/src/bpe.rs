@@ -49,7 +49,7 @@ pub struct UnknownId {
 /// An upper estimate of the bytes per token of most texts.
 const BYTES_OF_A_TOKEN: usize = 8;
 
-fn refuse(text: &str, disallowed: &SpecialSet) -> Result<(), SpecialFound> {
+fn reject(text: &str, disallowed: &SpecialSet) -> Result<(), SpecialFound> {
     match disallowed.first(text) {
         Some((token, byte_offset)) => Err(SpecialFound {
             token: token.to_owned(),
@@ -123,7 +123,7 @@ impl Bpe {
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
     ) -> Result<Vec<u32>, SpecialFound> {
-        refuse(text, disallowed)?;
+        reject(text, disallowed)?;
         let list = |text: &str| {
             let mut list = List::for_bytes(text.len());
             self.encode_into(text, allowed, &mut list);
@@ -140,7 +140,7 @@ impl Bpe {
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
     ) -> Result<Vec<u8>, SpecialFound> {
-        refuse(text, disallowed)?;
+        reject(text, disallowed)?;
         let packed = |text: &str| {
             let mut packed = Packed::for_bytes(text.len());
             self.encode_into(text, allowed, &mut packed);
@@ -159,7 +159,7 @@ impl Bpe {
         disallowed: &SpecialSet,
         limit: Option<usize>,
     ) -> Result<usize, SpecialFound> {
-        refuse(text, disallowed)?;
+        reject(text, disallowed)?;
         let limit = limit.unwrap_or(usize::MAX);
         let count = |text: &str, limit: usize| {
             let mut count = Count::new(limit);
@@ -306,7 +306,7 @@ impl Bpe {
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
     ) -> Result<(Vec<u32>, Vec<usize>), SpecialFound> {
-        refuse(text, disallowed)?;
+        reject(text, disallowed)?;
         let mut located = Located::new(self.table());
         self.encode_into(text, allowed, &mut located);
         let Located { ids, starts, .. } = located;

@@ -14,10 +14,10 @@ import pytest
 from bytepair.v1 import stream_pb2
 from bytepair_client import Cancelled, InternalError, TokenizerClient, Unavailable, _retries
 from support.clients import Clients
-from support.scripted_streams import ScriptedStreams, StreamAnswer, echo, refuse, text
+from support.scripted_streams import ScriptedStreams, StreamAnswer, echo, reject, text
 
-UNAVAILABLE = refuse(grpc.StatusCode.UNAVAILABLE)
-CANCELLED = refuse(grpc.StatusCode.CANCELLED)
+UNAVAILABLE = reject(grpc.StatusCode.UNAVAILABLE)
+CANCELLED = reject(grpc.StatusCode.CANCELLED)
 
 
 def refuse_after(requests_read: int) -> StreamAnswer:

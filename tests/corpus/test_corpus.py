@@ -119,8 +119,8 @@ def test_kept_columns_stand_beside_the_results(shell: Command, texts: list[list[
 def test_special_tokens_are_rejected_or_text(shell: Command) -> None:
     Path("a.jsonl").write_text('{"text": "fine"}\n{"text": "not <|endoftext|>"}\n')
     one = ("corpus", "encode", "a.jsonl", "--workers", "1", "--encoding", "gpt2", "--output")
-    shell(*one, "refused", status=1, errors="a.jsonl, document 2: ")
-    assert sorted(path.name for path in Path("refused").iterdir()) == ["_job.json"]
+    shell(*one, "rejected", status=1, errors="a.jsonl, document 2: ")
+    assert sorted(path.name for path in Path("rejected").iterdir()) == ["_job.json"]
     shell(*one, "control", "--allowed-special", "<|endoftext|>")
     shell(*one, "text", "--disallowed-special", "as-text")
     encoding = bytepair_engine.get_encoding("gpt2")
@@ -133,7 +133,7 @@ def test_special_tokens_are_rejected_or_text(shell: Command) -> None:
 
 
 @pytest.mark.slow
-def test_invalid_utf8_is_refused_or_counted(shell: Command) -> None:
+def test_invalid_utf8_is_rejected_or_counted(shell: Command) -> None:
     Path("good.txt").write_text("a word")
     Path("bad.txt").write_bytes(b"a \xff word")
     common = ("corpus", "count", "bad.txt", "good.txt", "--encoding", "gpt2", "--workers", "1")

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from audit import python_advisories
-from audit_crates import SOURCE, answers, refused_crates
+from audit_crates import SOURCE, answers, rejected_crates
 from audit_report import Report
 from audit_tools import last_line, run
-from licences import ALLOWED, refused
+from licences import ALLOWED, rejected
 
 KNOWN = {"name": "grpcio", "version": "1.0", "vulns": []}
 UNKNOWN = {"name": "regex", "skip_reason": "Dependency not found on PyPI: regex (1.0)"}
@@ -66,15 +66,15 @@ def test_a_known_vulnerability_always_fails() -> None:
 )
 def test_licences_are_allowed_by_name(licences: list[Any], is_allowed: bool) -> None:
     component = {"name": "package", "version": "1", "licenses": licences}
-    assert (list(refused({"components": [component]})) == []) is is_allowed
+    assert (list(rejected({"components": [component]})) == []) is is_allowed
 
 
 def test_a_vague_licence_is_resolved_by_the_licence_file() -> None:
     vague = {"license": {"name": "License :: OSI Approved :: BSD License"}}
     component = {"name": "Jinja2", "version": "3.1.6", "licenses": [vague]}
-    assert list(refused({"components": [component]})) == []
+    assert list(rejected({"components": [component]})) == []
     component["licenses"] = [vague, {"license": {"id": "GPL-3.0-only"}}]
-    assert list(refused({"components": [component]})) != []
+    assert list(rejected({"components": [component]})) != []
 
 
 def test_crates_and_packages_may_have_the_same_licences() -> None:
@@ -89,7 +89,7 @@ def crate(name: str, *, source: str | None = SOURCE, licence: str | None = "MIT"
 
 def test_crates_are_rejected_by_licence_source_and_number() -> None:
     good = [crate("mine", source=None), crate("a"), crate("b", licence="Unlicense OR MIT")]
-    assert list(refused_crates(good)) == []
+    assert list(rejected_crates(good)) == []
     bad = [
         crate("a", licence="GPL-3.0-only"),
         crate("b", licence=None),
@@ -97,7 +97,7 @@ def test_crates_are_rejected_by_licence_source_and_number() -> None:
         crate("d"),
         crate("d"),
     ]
-    assert list(refused_crates(bad)) == [
+    assert list(rejected_crates(bad)) == [
         "crate a 1.0.0: licence: GPL-3.0-only",
         "crate b 1.0.0: licence: nothing",
         "crate c 1.0.0: source: git+file:///elsewhere",

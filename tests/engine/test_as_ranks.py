@@ -39,7 +39,7 @@ def by_rank(text: str, ranks: dict[bytes, int], pattern: str) -> list[int]:
 @pytest.mark.slow
 def test_a_rank_table_gives_the_ids_of_the_merges() -> None:
     rng = random.Random(SEED)
-    taken = refused = 0
+    taken = rejected = 0
     for _ in range(150):
         pipeline = random_merge_list(rng, r"[a-z]+")
         backend = PipelineBackend(pipeline)
@@ -47,7 +47,7 @@ def test_a_rank_table_gives_the_ids_of_the_merges() -> None:
         parts = rank_parts(pipeline)
         assert (rank_parts(pipeline, resolve("native").by_rank) is None) == (parts is None)
         if parts is None:
-            refused += 1
+            rejected += 1
             continue
         taken += 1
         ranks = dict(parts.items)
@@ -55,7 +55,7 @@ def test_a_rank_table_gives_the_ids_of_the_merges() -> None:
             expected = backend.encode(text, none, none)
             assert by_rank(text, ranks, parts.pattern) == expected, (SEED, pipeline.model, text)
     assert taken > 20
-    assert refused > 20
+    assert rejected > 20
 
 
 def test_gpt2_s_own_file_equals_the_built_in_encoding(backend: BackendName, tmp_path: Path) -> None:

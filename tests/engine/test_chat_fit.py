@@ -49,8 +49,8 @@ def test_fitted_chats_obey_the_laws(name: str, data: Any) -> None:
     needed = None
     try:
         fitted = fit(messages, budget + reserve, reserve_tokens=reserve)
-    except BudgetTooSmall as refused:
-        needed, limit = refused.needed, refused.budget
+    except BudgetTooSmall as rejected:
+        needed, limit = rejected.needed, rejected.budget
     if needed is not None:
         assert limit == budget < needed <= everything + 60
         return
@@ -108,8 +108,8 @@ def test_fit_texts_agrees_with_fit_chat(data: Any) -> None:
     def outcome(fit: Callable[..., Any], chat: Any, **more: Any) -> Any:
         try:
             return fit(chat, budget, **how, **more)
-        except BudgetTooSmall as refused:
-            return refused.args
+        except BudgetTooSmall as rejected:
+            return rejected.args
 
     found = outcome(fit_texts, pairs, chosen=chosen)
     has_results = any(role == "tool" for role, _ in pairs)
@@ -137,9 +137,9 @@ def test_pinned_turns_stay_and_the_budget_is_returned() -> None:
     messages = chat("one", "two", "three", "four")
     assert fit_chat(messages, 13, **given_chat, pinned=[0]).kept == [0, 3]
     assert fit_chat(messages, 18, **given_chat, pinned=[0]).kept == [0, 2, 3]
-    with pytest.raises(BudgetTooSmall) as refused:
+    with pytest.raises(BudgetTooSmall) as rejected:
         fit_chat(messages, 12, **given_chat, pinned=[0])
-    assert (refused.value.needed, refused.value.budget) == (13, 12)
+    assert (rejected.value.needed, rejected.value.budget) == (13, 12)
 
 
 def test_a_low_refill_percent_drops_more_at_once() -> None:

@@ -157,15 +157,15 @@ def test_a_format_that_only_counts_returns_no_ids() -> None:
 def test_a_format_rejects_an_encoding_without_its_tokens(name: str) -> None:
     chosen = get_chat_format(name)
     if not chosen.controls <= {"<s>", "</s>"}:
-        with pytest.raises(ChatFormatMismatch) as refused:
+        with pytest.raises(ChatFormatMismatch) as rejected:
             count_chat([], encoding=get_encoding("r50k_base"), format=name)
-        assert set(refused.value.missing) == chosen.controls
+        assert set(rejected.value.missing) == chosen.controls
 
 
 def test_there_is_no_fallback_format() -> None:
-    with pytest.raises(UnknownChatFormat) as refused:
+    with pytest.raises(UnknownChatFormat) as rejected:
         count_chat([], encoding=get_encoding("o200k_base"), format="gpt-9")
-    assert refused.value.known == tuple(list_chat_formats())
+    assert rejected.value.known == tuple(list_chat_formats())
 
 
 def test_formats_have_different_fingerprints() -> None:
@@ -205,6 +205,6 @@ def test_a_chat_that_cannot_be_rendered_is_an_error(
     message: dict[str, Any], field: str, rule: str
 ) -> None:
     chat = [{"role": "user", "content": "fine"}, message]
-    with pytest.raises(InvalidChat) as refused:
+    with pytest.raises(InvalidChat) as rejected:
         count_chat(chat, encoding=get_encoding("o200k_harmony"), format="harmony")
-    assert (refused.value.index, refused.value.field, refused.value.rule) == (1, field, rule)
+    assert (rejected.value.index, rejected.value.field, rejected.value.rule) == (1, field, rule)

@@ -270,12 +270,12 @@ def test_a_failing_template_is_an_error_without_its_message(template: str) -> No
 
 
 def test_the_message_that_a_template_raises_is_not_shown() -> None:
-    with pytest.raises(InvalidChat) as refused:
+    with pytest.raises(InvalidChat) as rejected:
         rendered("{{ raise_exception('secret ' ~ messages[0].content) }}", "words")
-    assert refused.value.rule == "template_refused"
-    assert "secret" not in str(refused.value)
-    assert "words" not in str(refused.value)
-    assert refused.value.__cause__ is None
+    assert rejected.value.rule == "template_rejected"
+    assert "secret" not in str(rejected.value)
+    assert "words" not in str(rejected.value)
+    assert rejected.value.__cause__ is None
 
 
 @pytest.mark.parametrize(
@@ -289,10 +289,10 @@ def test_the_message_that_a_template_raises_is_not_shown() -> None:
         ("{{ x | random }}", 1),
     ],
 )
-def test_a_syntax_error_in_a_template_is_refused_with_its_line(template: str, line: int) -> None:
-    with pytest.raises(BadTemplate) as refused:
+def test_a_syntax_error_in_a_template_is_rejected_with_its_line(template: str, line: int) -> None:
+    with pytest.raises(BadTemplate) as rejected:
         TemplateFormat("mine", template)
-    assert refused.value.line == line
+    assert rejected.value.line == line
 
 
 def test_templates_see_the_date_of_the_request() -> None:
@@ -376,9 +376,9 @@ def test_an_encoding_that_gives_a_rendered_string_other_ids_is_rejected(
     chosen = TemplateFormat("mine", "<c>{{ messages[0].content }}")
     chat = [{"role": "user", "content": "ab"}]
     assert encode_chat(chat, encoding=encoding({}, None), format=chosen).ids == [2, 0, 1]
-    with pytest.raises(ChatFormatMismatch) as refused:
+    with pytest.raises(ChatFormatMismatch) as rejected:
         count_chat(chat, encoding=encoding(flags, pre_tokenizer), format=chosen)
-    assert refused.value.missing == missing
+    assert rejected.value.missing == missing
 
 
 @pytest.mark.parametrize("budget", [2, 40, 100, 399])

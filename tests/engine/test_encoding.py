@@ -140,7 +140,7 @@ def test_bytes_that_are_not_utf8_are_rejected(encoding: Encoding, data: bytes, o
         assert caught.value.byte_offset == offset
 
 
-def test_values_other_than_text_are_refused(encoding: Encoding) -> None:
+def test_values_other_than_text_are_rejected(encoding: Encoding) -> None:
     values: list[Any] = [None, 1, bytearray(b"a"), memoryview(b"a")]
     for bad in values:
         for call in (encoding.count, encoding.encode_packed):

@@ -67,7 +67,7 @@ def test_the_error_for_a_rank_file_lists_possible_patterns(rank_file: Path) -> N
         load_encoding(rank_file)
 
 
-def test_other_files_are_refused_with_the_fault(tmp_path: Path) -> None:
+def test_other_files_are_rejected_with_the_fault(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     file.write_text("name = ")
     with pytest.raises(VocabularyError, match="not TOML"):

@@ -13,7 +13,7 @@ PARTS = ["a", "b", "é", "日", "##", "##a", "##é", "ab", "aé", "日b", "\ud80
 
 def test_random_lists() -> None:
     rng = random.Random(SEED)
-    whole = refused = 0
+    whole = rejected = 0
     for _ in range(3000):
         prefix = rng.choice([0, 0, 1, 2])
         joined = [a + b for a in PARTS[:6] for b in PARTS[:6]]
@@ -24,8 +24,8 @@ def test_random_lists() -> None:
         expected = columns_slowly(halves, vocabulary, prefix)
         assert _core.merge_columns(halves, vocabulary, prefix) == expected, (SEED, halves, prefix)
         if isinstance(expected, int):
-            refused += 1
+            rejected += 1
         else:
             whole += 1
             assert len(set(zip(expected[2], expected[3], strict=True))) == len(expected[0])
-    assert min(whole, refused) > 100
+    assert min(whole, rejected) > 100

@@ -127,7 +127,7 @@ def test_random_patterns() -> None:
 
 
 @pytest.mark.parametrize("pattern", REFUSED)
-def test_constructs_that_may_differ_are_refused_with_their_place(pattern: str) -> None:
+def test_constructs_that_may_differ_are_rejected_with_their_place(pattern: str) -> None:
     with pytest.raises(PatternFault) as fault:
         translate(pattern)
     assert fault.value.position == REFUSED[pattern]

@@ -20,7 +20,7 @@ SEED = 20261121
 @pytest.mark.parametrize("part", range(4))
 def test_random_pipelines(part: int) -> None:
     rng = random.Random(f"{SEED} {part}")
-    refused = 0
+    rejected = 0
     for _ in range(150):
         pipeline = random_pipeline(rng)
         reference, core = PipelineBackend(pipeline), build(pipeline, 1 << 20)
@@ -42,6 +42,6 @@ def test_random_pipelines(part: int) -> None:
                     found.append((ids, places, limited))
                 except SpecialTokenFound as error:
                     found.append((error.token, error.byte_offset))
-                    refused += 1
+                    rejected += 1
             assert found[0] == found[1], (SEED, text, allowed, disallowed, unit, pipeline)
-    assert refused > 0
+    assert rejected > 0

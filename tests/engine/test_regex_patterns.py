@@ -220,7 +220,7 @@ def test_case_variants_of_every_character() -> None:
 
 
 @pytest.mark.parametrize(("pattern", "position"), REFUSED)
-def test_unsupported_constructs_are_refused_with_their_place(pattern: str, position: int) -> None:
+def test_unsupported_constructs_are_rejected_with_their_place(pattern: str, position: int) -> None:
     with pytest.raises(VocabularyError, match=rf"at character {position}: "):
         native(pattern)
 

@@ -106,7 +106,7 @@ def test_special_tokens_in_a_large_text_are_found_on_several_threads() -> None:
     ("option", "value"),
     [("cache_bytes", -1), ("cache_bytes", 1 << 41), ("threads", -1), ("threads", 1025)],
 )
-def test_more_memory_or_threads_than_any_machine_has_is_refused(
+def test_more_memory_or_threads_than_any_machine_has_is_rejected(
     backend: BackendName, option: str, value: int
 ) -> None:
     spec = EncodingSpec(name="x", extends="r50k_base")

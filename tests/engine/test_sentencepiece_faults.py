@@ -1,4 +1,4 @@
-"""Untrusted SentencePiece models: each fault is a refusal that names the field."""
+"""Untrusted SentencePiece models: each fault is a rejection that names the field."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEED = 20261121
 SMALL = trained("case folding")
 
 
-def refused(data: bytes) -> VocabularyError:
+def rejected(data: bytes) -> VocabularyError:
     with pytest.raises(VocabularyError) as caught:
         sentencepiece_pipeline(data, "a.model")
     assert str(caught.value).startswith("a.model: ")
@@ -110,7 +110,7 @@ def long_unused(message: Any) -> None:
         (long_unused, "pieces hold unused pieces that are too long"),
     ],
 )
-def test_models_that_cannot_be_served_exactly_are_refused(
+def test_models_that_cannot_be_served_exactly_are_rejected(
     edit: Callable[[Any], None], problem: str
 ) -> None:
     with pytest.raises(VocabularyError, match=problem):
@@ -170,7 +170,7 @@ def test_too_many_pieces_are_rejected_before_they_use_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sentencepiece_file, "MAX_PIECES", 50)
-    assert "more than 50 pieces" in str(refused(SMALL))
+    assert "more than 50 pieces" in str(rejected(SMALL))
 
 
 def trie(units: dict[int, int], strings: bytes = b"x\0") -> bytes:

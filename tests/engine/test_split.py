@@ -177,7 +177,7 @@ def test_the_text_that_may_fit_is_short(name: str, text: str) -> None:
     assert beyond < 300
 
 
-def test_bad_arguments_are_refused() -> None:
+def test_bad_arguments_are_rejected() -> None:
     cases: list[dict[str, Any]] = [
         {"max_tokens": 0},
         {"max_tokens": 4, "overlap_tokens": 3},
@@ -195,7 +195,7 @@ def test_without_split_points_texts_cannot_come_in_pieces() -> None:
         StreamChunker(toy(), SplitOptions(4))
 
 
-def test_faulty_text_is_refused_with_its_place() -> None:
+def test_faulty_text_is_rejected_with_its_place() -> None:
     encoding = get_encoding("cl100k_base")
     with pytest.raises(SpecialTokenFound) as found:
         encoding.split("é<|endoftext|>", 10, disallowed_special="all")

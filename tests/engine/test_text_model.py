@@ -60,7 +60,7 @@ def test_random_pipelines_with_special_tokens_among_the_model_s() -> None:
     """Both backends agree. The only special ids are those for unknown text; and the ids equal the
     model's if it gives no special one."""
     rng = random.Random(SEED)
-    refused = changed = 0
+    rejected = changed = 0
     for _ in range(400):
         pipeline = with_special(rng, random_pipeline(rng))
         problem = fault(pipeline)
@@ -68,7 +68,7 @@ def test_random_pipelines_with_special_tokens_among_the_model_s() -> None:
             with pytest.raises(VocabularyError) as caught:
                 build(pipeline, 1 << 20)
             assert str(caught.value) == problem
-            refused += 1
+            rejected += 1
             continue
         reference = PipelineBackend(pipeline)
         core, publisher = build(pipeline, 1 << 20), PipelineBackend(replace(pipeline, added=()))
@@ -85,7 +85,7 @@ def test_random_pipelines_with_special_tokens_among_the_model_s() -> None:
             theirs = publisher.encode(text, empty, empty)
             assert ids == theirs or not special.isdisjoint(theirs), (SEED, text, pipeline)
             changed += ids != theirs
-    assert refused > 20
+    assert rejected > 20
     assert changed > 20
 
 

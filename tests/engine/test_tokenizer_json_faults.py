@@ -182,7 +182,7 @@ FAULTS: dict[str, tuple[Edit, str]] = {
 }
 
 
-def refused(data: bytes, folder: Path) -> VocabularyError:
+def rejected(data: bytes, folder: Path) -> VocabularyError:
     file = folder / "tokenizer.json"
     file.write_bytes(data)
     with pytest.raises(VocabularyError) as caught:
@@ -198,14 +198,14 @@ def test_each_fault_is_reported_with_its_member(fault: str, tmp_path: Path) -> N
     root = copy.deepcopy(WHOLE)
     edit, problem = FAULTS[fault]
     edit(root)
-    error = refused(json.dumps(root).encode(), tmp_path)
+    error = rejected(json.dumps(root).encode(), tmp_path)
     assert problem in error.problem
 
 
 def test_a_truncated_file_is_rejected(tmp_path: Path) -> None:
     data = made("byte level")
     for length in [*range(0, 60, 7), *range(60, len(data) - 1, len(data) // 20)]:
-        refused(data[:length], tmp_path)
+        rejected(data[:length], tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -219,14 +219,14 @@ def test_a_truncated_file_is_rejected(tmp_path: Path) -> None:
     ],
     ids=["lists", "objects", "values", "a key twice", "NaN"],
 )
-def test_deep_or_large_json_is_refused_cheaply(data: bytes, tmp_path: Path) -> None:
+def test_deep_or_large_json_is_rejected_cheaply(data: bytes, tmp_path: Path) -> None:
     """CPU time with a generous bound: rejected files are neither built nor traversed."""
     start = time.process_time()
-    refused(data, tmp_path)
+    rejected(data, tmp_path)
     assert time.process_time() - start < 10
 
 
-def test_an_unknown_token_in_also_special_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_token_in_also_special_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
     file.write_bytes(made("byte level"))
     with pytest.raises(VocabularyError, match="'<none>', which is in also_special, is missing"):

@@ -140,7 +140,7 @@ def test_a_template_counts() -> None:
     assert truncated(encoding, "one two three", 2, add_special_tokens=True).count == 2
 
 
-def test_bad_arguments_are_refused() -> None:
+def test_bad_arguments_are_rejected() -> None:
     encoding = get_encoding("cl100k_base")
     for arguments in (
         {"max_tokens": -1},

@@ -1,4 +1,4 @@
-"""Untrusted files: each fault is refused with file, line and remedy, and the
+"""Untrusted files: each fault is rejected with file, line and remedy, and the
 two readers, the reference's and the native core's, find the same one."""
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ def test_each_fault_is_reported_with_its_line(
     file = tmp_path / "bad.tiktoken"
     file.write_bytes(data)
     spec = EncodingSpec(name="bad", file=file, format="tiktoken", pattern="gpt2")
-    with pytest.raises(VocabularyError) as refused:
+    with pytest.raises(VocabularyError) as rejected:
         load_encoding(spec, backend=backend)
-    assert str(refused.value).startswith(f"{file}, line {number}: ")
-    assert refused.value.remedy
+    assert str(rejected.value).startswith(f"{file}, line {number}: ")
+    assert rejected.value.remedy
 
 
 @given(

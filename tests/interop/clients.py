@@ -196,9 +196,9 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @contextmanager
-def unavailable_at_first(target: str, refused: int) -> Iterator[str]:
+def unavailable_at_first(target: str, rejected: int) -> Iterator[str]:
     """A gRPC proxy that answers the first calls with UNAVAILABLE. Yields its address."""
-    left = {"calls": refused}
+    left = {"calls": rejected}
 
     class Proxy(grpc.GenericRpcHandler):
         def service(self, details: Any) -> Any:
@@ -294,8 +294,8 @@ def test_curl_uses_tls_and_a_key(guarded: Served, version: str) -> None:
     url, ca = f"https://{guarded.target}/{COUNT}", guarded.variables["BYTEPAIR_TLS_CA"]
     key = ("-H", f"authorization: Bearer {KEY}")
     assert _curl(url, version, "--cacert", ca, *key)["count"] == "2"
-    refused = _curl(url, version, "--cacert", ca)
-    assert (refused["code"], refused["details"][0]["type"]) == (
+    rejected = _curl(url, version, "--cacert", ca)
+    assert (rejected["code"], rejected["details"][0]["type"]) == (
         "unauthenticated",
         "google.rpc.ErrorInfo",
     )

@@ -73,7 +73,7 @@ def test_templates_of_the_configuration_are_formats(tmp_path: Path) -> None:
         assert limited.value.limit == "steps"
         with pytest.raises(InvalidChat) as refused:
             client.count_chat(CHAT, format="refuses")
-        assert refused.value.rule == "template_refused"
+        assert refused.value.rule == "template_rejected"
         assert "secret" not in str(refused.value)
         with pytest.raises(InvalidOption, match="current_date"):
             client.count_chat(CHAT, format="dated")

@@ -29,7 +29,7 @@ def echo(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[b
         yield text("".join(f"{i} " for i in ids), consumed)
 
 
-def refuse(code: grpc.StatusCode) -> StreamAnswer:
+def reject(code: grpc.StatusCode) -> StreamAnswer:
     """A stream that fails before anything is read."""
 
     def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:

@@ -100,17 +100,17 @@ def test_rejected_inputs_are_reported_and_the_others_are_described(
 ) -> None:
     page = tmp_path / "page.model"
     page.write_bytes(b"<!DOCTYPE html>")
-    refused, absent, good = inspected(
+    rejected, absent, good = inspected(
         capsys, str(page), str(tmp_path / "absent"), str(model), status=1
     )
-    assert refused == {
+    assert rejected == {
         "file": str(page),
         "error": f"{page}: it is a web page; fetch the file itself",
     }
     assert "it cannot be read" in absent["error"]
     assert good["format"] == "sentencepiece"
     assert inspect.run([str(page)]) == 1
-    assert capsys.readouterr().err == f"bytepair: {refused['error']}\n"
+    assert capsys.readouterr().err == f"bytepair: {rejected['error']}\n"
 
 
 def test_wrong_usage(capsys: Capture, model: Path) -> None:

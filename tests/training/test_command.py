@@ -104,14 +104,14 @@ def test_lines_are_documents_if_requested(shell: Command, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("invalid", "message"), [("replace", "1 documents with repl"), ("skip", "1 skipped")]
 )
-def test_invalid_utf8_is_refused_replaced_or_skipped(
+def test_invalid_utf8_is_rejected_replaced_or_skipped(
     shell: Command, tmp_path: Path, invalid: str, message: str
 ) -> None:
     (tmp_path / "good.txt").write_text("a word and a word")
     (tmp_path / "bad.txt").write_bytes(b"x" * 70_000 + b"\xe4\xb8" + b"a word" * 200_000)
     files = ("train", "good.txt", "bad.txt", *USUAL, "--output", "out")
-    refusal = "bad.txt: not UTF-8: byte 70000 starts no character"
-    shell(*files, status=1, errors=refusal)
+    rejection = "bad.txt: not UTF-8: byte 70000 starts no character"
+    shell(*files, status=1, errors=rejection)
     shell(*files, "--invalid", invalid, errors=message)
     (tmp_path / "bad.jsonl").write_bytes(b'{"text": "a"}\n{"text": "\\ud800"}\n{"text": "\xff"}\n')
     lines = ("train", "bad.jsonl", "good.txt", *USUAL, "--output", "rows")
@@ -157,13 +157,13 @@ def test_the_command_proposes_a_pattern_and_a_name(shell: Command, tmp_path: Pat
     usual = ("train", "My notes.txt", "--vocab-size", "32000")
     proposed = "--pattern o200k_base --name my-notes-32k"
     shell(*usual, "--output", "mine", status=2, errors=proposed)
-    refused = shell(*usual, "--pattern", "gpt2", "--output", "/", status=2, errors="my-notes-32k")
-    assert refused == ""
+    rejected = shell(*usual, "--pattern", "gpt2", "--output", "/", status=2, errors="my-notes-32k")
+    assert rejected == ""
     counted = ("count-pretokens", "My notes.txt", "--output", "counts.parquet")
     shell(*counted, status=2, errors="--pattern o200k_base suits")
 
 
-def test_extending_a_vocabulary_with_a_template_is_refused(shell: Command, tmp_path: Path) -> None:
+def test_extending_a_vocabulary_with_a_template_is_rejected(shell: Command, tmp_path: Path) -> None:
     """The written rank file would lack the template."""
     (tmp_path / "tokenizer.json").write_bytes(framed("byte level", template("<s> $A")))
     (tmp_path / "framed.toml").write_text('name = "framed"\nfile = "tokenizer.json"\n')

@@ -139,24 +139,24 @@ def test_metadata_is_checked(shell: Command, fields: dict[str, object], message:
     shell("train", "--counts", "c.parquet", *USUAL, "--output", "x", status=1, errors=message)
 
 
-def test_damaged_files_of_counts_are_refused(shell: Command) -> None:
+def test_damaged_files_of_counts_are_rejected(shell: Command) -> None:
     count(shell, "a.txt", "--pattern", "gpt2", "--output", "a.parquet")
     whole = Path("a.parquet").read_bytes()
     metadata = parquet.read_schema("a.parquet").metadata
     train = ("train", *USUAL, "--output", "x", "--counts")
 
-    def refused(message: str) -> None:
+    def rejected(message: str) -> None:
         shell(*train, "c.parquet", status=1, errors=f"c.parquet: {message}")
 
-    refused("No such file")
+    rejected("No such file")
     Path("c.parquet").write_bytes(whole[:-100])
-    refused("not a Parquet file, or damaged")
+    rejected("not a Parquet file, or damaged")
     # A byte of the data, after the magic number and the header of the first page.
     Path("c.parquet").write_bytes(whole[:2000] + bytes([whole[2000] ^ 1]) + whole[2001:])
-    refused("not a Parquet file, or damaged")
+    rejected("not a Parquet file, or damaged")
     columns = {"pretoken": [b"a"], "count": [1]}
     parquet.write_table(pyarrow.table(columns), "c.parquet")
-    refused("its metadata do not contain the split pattern")
+    rejected("its metadata do not contain the split pattern")
     for name, values, message in (
         ("count", ["1"], "not a table of pre-token counts"),
         ("count", [None], "not a table of pre-token counts"),
@@ -168,7 +168,7 @@ def test_damaged_files_of_counts_are_refused(shell: Command) -> None:
     ):
         rows = pyarrow.table(columns | {name: values}).replace_schema_metadata(metadata)
         parquet.write_table(rows, "c.parquet")
-        refused(message)
+        rejected(message)
     most = pyarrow.table(columns | {"count": [2**63 - 1]}).replace_schema_metadata(metadata)
     for name in ("c.parquet", "d.parquet", "e.parquet"):
         parquet.write_table(most, name)

@@ -160,7 +160,7 @@ def test_counts_beyond_32_bits() -> None:
     ]
 
 
-def test_train_refuses_invalid_arguments() -> None:
+def test_train_rejects_invalid_arguments() -> None:
     with pytest.raises(TrainingError, match="no text to train on"):
         bytepair_engine.train([], vocab_size=300, pattern="gpt2")
     with pytest.raises(TrainingError, match="no text to train on"):

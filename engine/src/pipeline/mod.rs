@@ -208,19 +208,19 @@ impl Pipeline {
         scratch: &mut PipelineScratch,
         sink: &mut S,
     ) -> Result<(), SpelledOnceNormalised> {
-        let mut refused = Ok(());
+        let mut rejected = Ok(());
         let (names, not) = (&allowed.names, &disallowed.names);
         let found = self.as_it_came.each_part(text, names, not, |part, token| {
             if let Some(id) = token {
                 sink.push(id);
             } else {
                 let at_start = part.start == 0;
-                refused = self.stretch(&text[part], at_start, allowed, disallowed, scratch, sink);
+                rejected = self.stretch(&text[part], at_start, allowed, disallowed, scratch, sink);
             }
             // A disallowed special token is an error even beyond the limit.
-            refused.is_ok() && !(sink.is_full() && not.is_empty())
+            rejected.is_ok() && !(sink.is_full() && not.is_empty())
         });
-        refused?;
+        rejected?;
         found.map_err(|_| SpelledOnceNormalised)
     }
 

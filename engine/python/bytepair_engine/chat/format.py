@@ -194,11 +194,11 @@ class ChatFormat(ABC):
             and not has_structured
         ):
             return  # fast path of most chats
-        refused = [name for name in (*_OPTIONAL, *_HARMONY) if name not in self.fields]
+        rejected = [name for name in (*_OPTIONAL, *_HARMONY) if name not in self.fields]
         for index, message in enumerate(chat.messages):
             if message.role not in self.roles:
                 raise InvalidChat(index, "role", "role_unknown")
-            for name in refused:
+            for name in rejected:
                 if getattr(message, name) in (None, ()):
                     continue
                 # The name of a tool result is also in its call, so a format need not render it.

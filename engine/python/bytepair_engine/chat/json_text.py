@@ -26,7 +26,7 @@ def parse(text: str) -> Any:
             than `MAX_DEPTH`, or contains an escaped lone surrogate.
     """
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
         raise NotJson from None
     check_depth(value)
@@ -45,7 +45,7 @@ def text_of(value: object) -> str:
     return written
 
 
-def _refuse_constant(name: str) -> object:
+def _reject_constant(name: str) -> object:
     raise NotJson(name)
 
 

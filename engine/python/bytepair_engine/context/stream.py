@@ -186,7 +186,7 @@ class StreamChunker:
     def _look(self, *, complete: bool) -> list[Chunk]:
         """Return the chunks that are certain."""
         text = "".join(self._parts)
-        self._refuse_special(text)
+        self._reject_special(text)
         known = None if complete else min(decided(text), self._names.unfinished(text))
         boundaries = Boundaries(text, self._restarts)
         chunker = Chunker(
@@ -202,7 +202,7 @@ class StreamChunker:
         self._let_go(text, boundaries)
         return chunks
 
-    def _refuse_special(self, text: str) -> None:
+    def _reject_special(self, text: str) -> None:
         found = self._rejected.search(text[self._searched :], len(text))
         if found is not None:
             before = text[: self._searched + found.start()]

@@ -51,24 +51,24 @@ def gpt2_pipeline(
         if number == 1:
             continue  # "#version: 0.2"
 
-        def refuse(problem: str, line: int = number) -> VocabularyError:
+        def reject(problem: str, line: int = number) -> VocabularyError:
             return VocabularyError(merges_source, problem, _MERGES_REMEDY, line=line)
 
         parts = line.split(" ")
         if len(parts) != 2 or not all(parts):
-            raise refuse("the line is not two parts separated by one space")
+            raise reject("the line is not two parts separated by one space")
         for part in parts:
             if read_bytes(part) is None:
                 unknown = next(c for c in part if c not in BYTE_ALPHABET)
-                raise refuse(f"{unknown!r} does not encode a byte")
+                raise reject(f"{unknown!r} does not encode a byte")
             if part not in known:
-                raise refuse("a part is not a byte or an earlier merge")
+                raise reject("a part is not a byte or an earlier merge")
         left, right = parts
         if left + right not in ids:
-            raise refuse(f"the merge gives {left + right!r}, which has no id in {encoder_source}")
+            raise reject(f"the merge gives {left + right!r}, which has no id in {encoder_source}")
         pair = (ids[left], ids[right])
         if pair in pairs:
-            raise refuse("an earlier line has the same pair")
+            raise reject("an earlier line has the same pair")
         pairs[pair] = ids[left + right]
         known.add(left + right)
     for token in ids.keys() - known | special_tokens.keys():
@@ -133,10 +133,10 @@ def _ids(data: bytes, source: str) -> dict[str, int]:
     seen: dict[int, str] = {}
     for token, token_id in ids.items():
         if type(token_id) is not int or not 0 <= token_id <= MAX_TOKEN_ID:
-            root.refuse(f"the id of {token[:80]!r} is not an integer from 0 to {MAX_TOKEN_ID}")
+            root.reject(f"the id of {token[:80]!r} is not an integer from 0 to {MAX_TOKEN_ID}")
         if seen.setdefault(token_id, token) != token:
-            root.refuse(f"{seen[token_id][:80]!r} and {token[:80]!r} have one id, {token_id}")
+            root.reject(f"{seen[token_id][:80]!r} and {token[:80]!r} have one id, {token_id}")
     for character in BYTE_ALPHABET:
         if character not in ids:
-            root.refuse(f"the byte {character!r} has no id, so some text has no encoding")
+            root.reject(f"the byte {character!r} has no id, so some text has no encoding")
     return ids

@@ -45,7 +45,7 @@ class Node:
     source: str
     remedy: str
 
-    def refuse(self, problem: str) -> NoReturn:
+    def reject(self, problem: str) -> NoReturn:
         """Raise VocabularyError with the path of the value."""
         path = f"{self.path}: " if self.path else ""
         raise VocabularyError(self.source, f"{path}{problem}", self.remedy)
@@ -57,7 +57,7 @@ class Node:
             VocabularyError: The value has another type.
         """
         if type(self.value) is not kind:
-            self.refuse(f"it must be {_KINDS[kind]}")
+            self.reject(f"it must be {_KINDS[kind]}")
         return self.value
 
     def get(self, key: str) -> Node | None:
@@ -77,7 +77,7 @@ class Node:
         """
         found = self.get(key)
         if found is None:
-            self.refuse(f"it has no {key!r}")
+            self.reject(f"it has no {key!r}")
         return found
 
     def items(self) -> list[Node]:

@@ -16,7 +16,7 @@ from bytepair_engine.formats.tekken import parse_tekken
 from bytepair_engine.formats.tokenizer_json import pipeline_of
 from bytepair_engine.pipeline.definition import Pipeline
 from bytepair_engine.spec import EncodingSpec
-from bytepair_engine.vocabulary.file import check_sha256, read_vocabulary_file, refusal
+from bytepair_engine.vocabulary.file import check_sha256, read_vocabulary_file, rejection
 from bytepair_engine.vocabulary.patterns import resolve_pattern
 from bytepair_engine.vocabulary.published import proposed_pattern
 from bytepair_engine.vocabulary.rank_table import TableFault
@@ -82,7 +82,7 @@ def read_vocabulary(core: Core, spec: EncodingSpec, opened: Opened) -> Ranked | 
                 core, pipeline_of(detected.root, also_special=spec.also_special)
             )
     except TableFault as fault:
-        raise refusal(fault, source) from None
+        raise rejection(fault, source) from None
     return sentencepiece_pipeline(data, source, spec.also_special)
 
 
@@ -111,28 +111,28 @@ def _detected(spec: EncodingSpec, data: bytes, source: str) -> Detected:
 def _check_keys(spec: EncodingSpec, opened: Opened) -> None:
     """Raise VocabularyError if a key is missing for the format, or not allowed with it."""
 
-    def refuse(problem: str, remedy: str) -> None:
+    def reject(problem: str, remedy: str) -> None:
         raise VocabularyError(f"encoding {spec.name!r}", problem, remedy)
 
     detected = opened.detected
     description = FORMATS[detected.format]
     if detected.format in _BARE:
         if spec.pattern is None:
-            refuse(
+            reject(
                 f"no pattern is given, and the file, {description}, does not contain one",
                 "add pattern to the declaration: " + proposed_pattern(opened.data),
             )
         if spec.also_special:
-            refuse(
+            reject(
                 f"also_special is given, and {description} has no special tokens",
                 "use special_tokens",
             )
     else:
         for key in ("pattern", "special_tokens"):
             if getattr(spec, key):
-                refuse(f"{key} is given, and {description} has its own", f"remove {key}")
+                reject(f"{key} is given, and {description} has its own", f"remove {key}")
     if (detected.format == "gpt2") != (spec.encoder_file is not None):
-        refuse(
+        reject(
             f"the file is {description}, and encoder_file is "
             f"{'missing' if spec.encoder_file is None else 'given'}",
             'give encoder_file with format "gpt2", and only then',

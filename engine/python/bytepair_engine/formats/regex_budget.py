@@ -35,7 +35,7 @@ class RegexBudget:
             # A timeout of 0 would mean no timeout.
             result = pattern.sub(lambda _: content, text, timeout=max(self._left, 1e-3))
         except TimeoutError:
-            node.refuse(
+            node.reject(
                 f"its regular expression takes more than {SECONDS:g} seconds for the tokens of the "
                 "vocabulary, because it backtracks"
             )

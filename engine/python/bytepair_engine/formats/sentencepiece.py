@@ -73,7 +73,7 @@ class _Loader:
     def pipeline(self) -> Pipeline:
         file = self._file
         if file.model_type is not ModelType.BPE:
-            self._refuse(
+            self._reject(
                 "trainer_spec.model_type",
                 f"is {file.model_type.name}: only BPE models merge pairs of pieces",
                 _UNSUPPORTED,
@@ -108,23 +108,23 @@ class _Loader:
         for i, piece in enumerate(pieces):
             path = f"pieces[{i}].piece"
             if self._ids[piece.text] != i:
-                self._refuse(path, f"is {piece.text!r}, like pieces[{self._ids[piece.text]}]")
+                self._reject(path, f"is {piece.text!r}, like pieces[{self._ids[piece.text]}]")
             if "\0" in piece.text:
-                self._refuse(path, "holds a zero character")
+                self._reject(path, "holds a zero character")
             if piece.type is PieceType.CONTROL and len(piece.text) == 1:
-                self._refuse(
+                self._reject(
                     path,
                     f"is the control symbol {piece.text!r}, a single character, which text could "
                     "then no longer contain",
                     _UNSUPPORTED,
                 )
         if sum(len(piece.text) ** 2 for _, piece in self._of(PieceType.UNUSED)) > MAX_UNUSED:
-            self._refuse("pieces", "hold unused pieces that are too long to be split into halves")
+            self._reject("pieces", "hold unused pieces that are too long to be split into halves")
 
     def _unknown(self) -> int:
         found = [i for i, _ in self._of(PieceType.UNKNOWN)]
         if len(found) != 1:
-            self._refuse("pieces", f"hold {len(found)} unknown pieces instead of one")
+            self._reject("pieces", f"hold {len(found)} unknown pieces instead of one")
         return found[0]
 
     def _byte_tokens(self) -> dict[int, int]:
@@ -132,10 +132,10 @@ class _Loader:
         for i, piece in self._of(PieceType.BYTE):
             byte = _BYTE_NAMES.get(piece.text)
             if byte is None:
-                self._refuse(f"pieces[{i}].piece", f"is {piece.text!r}, which names no byte")
+                self._reject(f"pieces[{i}].piece", f"is {piece.text!r}, which names no byte")
             found[byte] = i
         if len(found) != (256 if self._file.byte_fallback else 0):
-            self._refuse(
+            self._reject(
                 "trainer_spec.byte_fallback",
                 f"is {str(self._file.byte_fallback).lower()}, and {len(found)} bytes have a piece",
             )
@@ -150,7 +150,7 @@ class _Loader:
 
         cuts = [i for i in range(1, len(text)) if can_be(text[:i]) and can_be(text[i:])]
         if len(cuts) > 1:
-            self._refuse(
+            self._reject(
                 f"pieces[{ids[text]}]",
                 f"is the unused piece {text!r}, the result of {len(cuts)} pairs of pieces: the "
                 "pair that text becomes depends on the rest of the text",
@@ -161,7 +161,7 @@ class _Loader:
     def _decoder(self) -> Decoder:
         file = self._file
         if file.denormaliser and file.denormaliser.charsmap:
-            self._refuse(
+            self._reject(
                 "denormalizer_spec",
                 "has rules, so decoded text would depend on more than its tokens",
                 _UNSUPPORTED,
@@ -181,7 +181,7 @@ class _Loader:
                 if trims and piece.text.startswith(MARK):
                     first[i] = middle[i][1:]
         if not file.unknown_surface and trims:
-            self._refuse(
+            self._reject(
                 "trainer_spec.unk_surface",
                 "is empty, so unknown pieces, which decode to nothing, would change the space at "
                 "the start",
@@ -195,7 +195,7 @@ class _Loader:
             try:
                 charsmap(normaliser.charsmap)
             except CharsMapFault as fault:
-                self._refuse("normalizer_spec.precompiled_charsmap", f"is not a valid map: {fault}")
+                self._reject("normalizer_spec.precompiled_charsmap", f"is not a valid map: {fault}")
         pad: Literal["before", "after", "nowhere"] = "nowhere"
         if normaliser.dummy_prefix:
             pad = "after" if file.whitespace_as_suffix else "before"
@@ -219,7 +219,7 @@ class _Loader:
         for i, piece in symbols:
             starts = sum(piece.text[:n] in names for n in range(1, len(piece.text) + 1))
             if starts > MAX_SYMBOLS_AT_POSITION:
-                self._refuse(
+                self._reject(
                     f"pieces[{i}]",
                     f"is a user-defined symbol with {starts - 1} others as prefixes",
                     _UNSUPPORTED,
@@ -242,5 +242,5 @@ class _Loader:
             ),
         )
 
-    def _refuse(self, path: str, problem: str, remedy: str = REMEDY) -> NoReturn:
+    def _reject(self, path: str, problem: str, remedy: str = REMEDY) -> NoReturn:
         raise VocabularyError(self._source, f"{path} {problem}", remedy)

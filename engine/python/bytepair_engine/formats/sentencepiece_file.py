@@ -131,7 +131,7 @@ class _Reader:
             if number == 1:
                 self._is(kind, "bytes", "pieces", start)
                 if len(pieces) == MAX_PIECES:
-                    self._refuse(f"it has more than {MAX_PIECES} pieces")
+                    self._reject(f"it has more than {MAX_PIECES} pieces")
                 pieces.append(self._piece(len(pieces), start, end))
             elif number == 2:
                 self._is(kind, "bytes", "trainer_spec", start)
@@ -159,7 +159,7 @@ class _Reader:
         for number, name in (1, "pieces"), (2, "trainer_spec"), (3, "normalizer_spec"):
             if number not in seen:
                 # A file that is cut off between two fields is still a valid message.
-                self._refuse(f"it has no {name}")
+                self._reject(f"it has no {name}")
         return replace(found, pieces=tuple(pieces))
 
     def _piece(self, number: int, start: int, end: int) -> Piece:
@@ -188,13 +188,13 @@ class _Reader:
             elif field <= 3:
                 self._is(kind, "another kind", f"pieces[{number}]", first)
         if not text:
-            self._refuse(f"pieces[{number}].piece is empty")
+            self._reject(f"pieces[{number}].piece is empty")
         if len(text) >= MAX_PIECE_BYTES:
-            self._refuse(f"pieces[{number}].piece has {len(text)} bytes or more")
+            self._reject(f"pieces[{number}].piece has {len(text)} bytes or more")
         if kind_of not in _PIECE_TYPES:
-            self._refuse(f"pieces[{number}].type is {kind_of}, which is unknown")
+            self._reject(f"pieces[{number}].type is {kind_of}, which is unknown")
         if score != score:
-            self._refuse(f"pieces[{number}].score is not a number")
+            self._reject(f"pieces[{number}].score is not a number")
         return Piece(self._text(text, f"pieces[{number}].piece"), score, _PIECE_TYPES[kind_of])
 
     def _merge(self, into: Any, name: str, known: _Fields, start: int, end: int) -> Any:
@@ -210,7 +210,7 @@ class _Reader:
                 found[attribute] = last != 0
             elif type_ is ModelType:
                 if last not in _MODEL_TYPES:
-                    self._refuse(f"{path} is {last}, which is unknown")
+                    self._reject(f"{path} is {last}, which is unknown")
                 found[attribute] = ModelType(last)
             elif type_ is str:
                 found[attribute] = self._text(self.data[first:last], path)
@@ -222,13 +222,13 @@ class _Reader:
         try:
             return data.decode()
         except UnicodeDecodeError:
-            self._refuse(f"{path} is not UTF-8")
+            self._reject(f"{path} is not UTF-8")
 
     def _is(self, kind: Kind, expected: str, path: str, position: int) -> None:
         if kind != expected:
-            self._refuse(f"byte {position}: {path} holds a {kind} value, the wrong type")
+            self._reject(f"byte {position}: {path} holds a {kind} value, the wrong type")
 
-    def _refuse(self, problem: str) -> NoReturn:
+    def _reject(self, problem: str) -> NoReturn:
         raise VocabularyError(self.source, problem, REMEDY)
 
 

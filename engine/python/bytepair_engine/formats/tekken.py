@@ -77,7 +77,7 @@ def parse_tekken(root: Node) -> Tekken:
     in_file = len(root["vocab"].a(list))
     ordinary = size - specials
     if not 256 <= ordinary <= in_file:
-        config["default_vocab_size"].refuse(
+        config["default_vocab_size"].reject(
             f"{size} ids minus {specials} special tokens leave {ordinary} ordinary tokens: this "
             f"must be at least 256, and at most the {in_file} of the file"
         )
@@ -92,7 +92,7 @@ def parse_tekken(root: Node) -> Tekken:
 def _number(node: Node) -> int:
     number = node.a(int)
     if not 0 <= number <= MAX_TOKEN_ID:
-        node.refuse(f"it must be from 0 to {MAX_TOKEN_ID}")
+        node.reject(f"it must be from 0 to {MAX_TOKEN_ID}")
     return number
 
 
@@ -105,19 +105,19 @@ def _items(vocab: Node, ordinary: int, shift: int) -> list[tuple[bytes, int]]:
             if type(entry["rank"]) is not int or entry["rank"] != rank:
                 raise ValueError
         except (TypeError, KeyError, ValueError):
-            _refuse_token(vocab.items()[rank], rank)
+            _reject_token(vocab.items()[rank], rank)
         if rank < 256 and token != bytes([rank]):
-            vocab.items()[rank].refuse(f"the token of rank {rank} must be the byte 0x{rank:02x}")
+            vocab.items()[rank].reject(f"the token of rank {rank} must be the byte 0x{rank:02x}")
         items.append((token, rank + shift))
     return items
 
 
-def _refuse_token(node: Node, rank: int) -> NoReturn:
+def _reject_token(node: Node, rank: int) -> NoReturn:
     """Raise the error of an invalid token, apart from the fast loop over valid ones."""
     if node["rank"].a(int) != rank:
-        node["rank"].refuse(f"it must be {rank}, the position of the token")
+        node["rank"].reject(f"it must be {rank}, the position of the token")
     node["token_bytes"].a(str)
-    node["token_bytes"].refuse("it is not base64")
+    node["token_bytes"].reject("it is not base64")
 
 
 def _special_tokens(root: Node, number: int, version: str) -> dict[str, int]:
@@ -126,18 +126,18 @@ def _special_tokens(root: Node, number: int, version: str) -> dict[str, int]:
         names = []
         for position, node in enumerate(listed.items()):
             if node["rank"].a(int) != position:
-                node["rank"].refuse(f"it must be {position}, the position of the token")
+                node["rank"].reject(f"it must be {position}, the position of the token")
             names.append(node["token_str"].a(str))
     elif version in _VERSIONS_WITHOUT_NAMES:
         names = list(UNNAMED)
     else:
-        root.refuse(f"it has no 'special_tokens', which files of version {version} must have")
+        root.reject(f"it has no 'special_tokens', which files of version {version} must have")
     if len(names) > number:
-        root["config"]["default_num_special_tokens"].refuse(
+        root["config"]["default_num_special_tokens"].reject(
             f"it is {number}, and {len(names)} special tokens have a name"
         )
     names += [f"<SPECIAL_{position}>" for position in range(len(names), number)]
     ids = {name: position for position, name in enumerate(names)}
     if len(ids) != number or "" in ids:
-        (listed or root).refuse("a special token is empty, or two have the same name")
+        (listed or root).reject("a special token is empty, or two have the same name")
     return ids

@@ -31,7 +31,7 @@ def pipeline_of(root: Node, *, also_special: Collection[str] = ()) -> Pipeline:
     """
     version = root.get("version")
     if version is not None and version.value != "1.0":
-        version.refuse(f"it is {version.value!r}, and only 1.0 is supported")
+        version.reject(f"it is {version.value!r}, and only 1.0 is supported")
     model = root["model"]
     vocabulary = read_vocabulary(model)
     normal = normalisers(root.get("normalizer"))
@@ -44,7 +44,7 @@ def pipeline_of(root: Node, *, also_special: Collection[str] = ()) -> Pipeline:
     template = read_template(root.get("post_processor"))
     for token_id in (*template.before, *template.after):
         if token_id not in spellings:
-            root["post_processor"].refuse(f"no token has the id {token_id}")
+            root["post_processor"].reject(f"no token has the id {token_id}")
     return Pipeline(
         normalisers=normal,
         pre_tokenizers=_without_last_alphabet(root, steps),
@@ -57,5 +57,5 @@ def pipeline_of(root: Node, *, also_special: Collection[str] = ()) -> Pipeline:
 
 def _without_last_alphabet(root: Node, steps: tuple[PreTokenizer, ...]) -> tuple[PreTokenizer, ...]:
     if steps.count(ByteAlphabet()) > 1:
-        root["pre_tokenizer"].refuse("it contains ByteLevel twice")
+        root["pre_tokenizer"].reject("it contains ByteLevel twice")
     return steps[:-1] if steps[-1:] == (ByteAlphabet(),) else steps

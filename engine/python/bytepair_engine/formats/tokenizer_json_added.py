@@ -35,16 +35,16 @@ def read_added_tokens(
     for member in [] if node is None else node.items():
         name = member["content"].a(str)
         if not name:
-            member["content"].refuse("an added token is empty, so it would match everywhere")
+            member["content"].reject("an added token is empty, so it would match everywhere")
         if not name.isprintable() and any("\ud800" <= c <= "\udfff" for c in name):
-            member["content"].refuse("it holds a lone surrogate, which valid text never contains")
+            member["content"].reject("it holds a lone surrogate, which valid text never contains")
         flags = {
             key: member[key].a(bool)
             for key in ("special", "lstrip", "rstrip", "single_word", "normalized")
         }
         special = flags["special"] or name in also_special
         if name.isspace() and special:
-            member["content"].refuse(
+            member["content"].reject(
                 "a special token is only white space, which is part of most texts"
             )
         content = name
@@ -55,7 +55,7 @@ def read_added_tokens(
             else:
                 content = normalise_text(content, [step])
         if not content:
-            member["content"].refuse("nothing is left of the token once it is normalised")
+            member["content"].reject("nothing is left of the token once it is normalised")
         # The id that `tokenizers` assigns, whatever the file says.
         token_id = vocabulary.get(name)
         if name in tokens:
@@ -63,7 +63,7 @@ def read_added_tokens(
         elif token_id is None:
             token_id, next_id = next_id, next_id + 1
         if member["id"].a(int) != token_id:
-            member["id"].refuse(
+            member["id"].reject(
                 f"the id of {name!r} is {member['id'].value}, but `tokenizers` assigns {token_id}: "
                 "the ids have a gap, or a token was removed"
             )
@@ -78,14 +78,14 @@ def read_added_tokens(
             normalised=flags["normalized"],
         )
         if name in tokens and tokens[name] != token:
-            member.refuse(f"{name!r} is added a second time, with other settings")
+            member.reject(f"{name!r} is added a second time, with other settings")
         other = found.setdefault((token.normalised, content), name)
         if other != name:
-            member.refuse(f"{name!r} and {other!r} are the same once they are normalised")
+            member.reject(f"{name!r} and {other!r} are the same once they are normalised")
         tokens[name] = token
     for name in also_special:
         if name not in tokens:
-            (node or _missing()).refuse(f"{name!r}, which is in also_special, is missing")
+            (node or _missing()).reject(f"{name!r}, which is in also_special, is missing")
     return tuple(tokens.values())
 
 

@@ -103,25 +103,25 @@ class _Chain:
                 self.steps.append(_end_of_word(node["suffix"].a(str)))
                 self.by_position = True
             case "Strip" | "Replace" | "Metaspace" | "BPEDecoder":
-                self._refuse_position(node)
+                self._reject_position(node)
             case name:
-                node.refuse(f"the decoder {name!r} is not supported; supported are {_KNOWN}")
+                node.reject(f"the decoder {name!r} is not supported; supported are {_KNOWN}")
 
     def _becomes_bytes(self, node: Node, to_bytes: Callable[[str], bytes]) -> None:
         if self._joined or self._to_bytes is not str.encode:
-            self._refuse_position(node)
+            self._reject_position(node)
         self._to_bytes = to_bytes
         # ByteLevel joins all tokens. ByteFallback joins runs of byte tokens: only Fuse may follow.
         self._joined = to_bytes is _byte_level
 
     def _strip_whole(self, node: Node) -> None:
         if self.strip_start[1] or self.strip_end[1]:
-            self._refuse_position(node)
+            self._reject_position(node)
         content, start, stop = _strip_settings(node)
         self.strip_start, self.strip_end = (content, start), (content, stop)
 
-    def _refuse_position(self, node: Node) -> None:
-        node.refuse(f"{node['type'].value} is not supported after the steps before it")
+    def _reject_position(self, node: Node) -> None:
+        node.reject(f"{node['type'].value} is not supported after the steps before it")
 
 
 def _byte_level(text: str) -> bytes:
@@ -137,9 +137,9 @@ def _byte_fallback(text: str) -> bytes:
 def _strip_settings(node: Node) -> tuple[str, int, int]:
     content, start, stop = node["content"].a(str), node["start"].a(int), node["stop"].a(int)
     if len(content) != 1:
-        node["content"].refuse("it must be one character")
+        node["content"].reject("it must be one character")
     if start < 0 or stop < 0:
-        node.refuse("start and stop must be 0 or more")
+        node.reject("start and stop must be 0 or more")
     return content, start, stop
 
 

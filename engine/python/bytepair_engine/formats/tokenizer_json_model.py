@@ -24,28 +24,28 @@ def read_vocabulary(node: Node) -> dict[str, int]:
     """
     kind = node.get("type")
     if kind is not None and kind.value != "BPE":
-        kind.refuse(f"models of type {kind.value!r} are not supported, only BPE")
+        kind.reject(f"models of type {kind.value!r} are not supported, only BPE")
     if kind is None and node.get("merges") is None:
-        node.refuse("it has neither a type nor merges; only models of type BPE are supported")
+        node.reject("it has neither a type nor merges; only models of type BPE are supported")
     member = node["vocab"]
     vocabulary: dict[str, Any] = member.a(dict)
     if not vocabulary:
-        member.refuse("it is empty")
+        member.reject("it is empty")
     if set(map(type, vocabulary.values())) != {int}:
         token = next(t for t, i in vocabulary.items() if type(i) is not int)
-        member.refuse(f"the id of {_short(token)} is not an integer")
+        member.reject(f"the id of {_short(token)} is not an integer")
     if min(vocabulary.values()) < 0 or max(vocabulary.values()) > MAX_TOKEN_ID:
         token = next(t for t, i in vocabulary.items() if not 0 <= i <= MAX_TOKEN_ID)
-        member.refuse(f"the id of {_short(token)} is not within 0 and {MAX_TOKEN_ID}")
+        member.reject(f"the id of {_short(token)} is not within 0 and {MAX_TOKEN_ID}")
     try:
         "".join(vocabulary).encode()
     except UnicodeEncodeError:
-        member.refuse("a token holds a lone surrogate, which valid text never contains")
+        member.reject("a token holds a lone surrogate, which valid text never contains")
     if len(set(vocabulary.values())) != len(vocabulary):
         seen: dict[int, str] = {}
         for token, i in vocabulary.items():
             if (other := seen.setdefault(i, token)) != token:
-                member.refuse(f"{_short(other)} and {_short(token)} have one id, {i}")
+                member.reject(f"{_short(other)} and {_short(token)} have one id, {i}")
     return vocabulary
 
 
@@ -62,7 +62,7 @@ def read_model(node: Node, vocabulary: Mapping[str, int], *, byte_level: bool) -
     """
     dropout = node.get("dropout")
     if dropout is not None and dropout.value != 0:
-        dropout.refuse("it skips merges at random, so ids would not be exact; set it to null")
+        dropout.reject("it skips merges at random, so ids would not be exact; set it to null")
     tokens = _tokens(vocabulary, byte_level=byte_level)
     prefix, suffix = (_affix(node, key, byte_level=byte_level) for key in _AFFIXES)
     whole = byte_level and not prefix and not suffix and _has_all_bytes(tokens)
@@ -100,7 +100,7 @@ def _affix(node: Node, key: str, *, byte_level: bool) -> str:
         return ""
     affix = member.a(str)
     if byte_level and not affix.isascii():
-        member.refuse("it must be ASCII in a byte-level vocabulary")
+        member.reject("it must be ASCII in a byte-level vocabulary")
     return affix
 
 
@@ -112,7 +112,7 @@ def _merges(node: Node, vocabulary: Mapping[str, int], prefix: int, *, byte_leve
         left, right = halves[2 * merges : 2 * merges + 2]
         name = left + without_prefix(right, prefix)
         missing = next(token for token in (left, right, name) if token not in vocabulary)
-        node.refuse(f"merge {merges} needs the token {_short(missing)}, which is not in vocab")
+        node.reject(f"merge {merges} needs the token {_short(missing)}, which is not in vocab")
     if byte_level:
         _check_bytes(node, halves)
     return merges
@@ -138,7 +138,7 @@ def _halves(node: Node) -> list[str]:
     ):
         for priority, pair in enumerate(members):
             if not isinstance(pair, list) or len(pair) != 2 or {*map(type, pair)} != {str}:
-                node.refuse(f"merge {priority} is not two tokens: {_short(pair)}")
+                node.reject(f"merge {priority} is not two tokens: {_short(pair)}")
     return parts
 
 
@@ -148,7 +148,7 @@ def _check_bytes(node: Node, halves: list[str]) -> None:
     if read_bytes("".join(halves)) is None:
         index = next(i for i, half in enumerate(halves) if read_bytes(half) is None)
         character = next(c for c in halves[index] if read_bytes(c) is None)
-        node.refuse(
+        node.reject(
             f"merge {index // 2} contains {character!r}, which encodes no byte in a byte-level "
             "vocabulary"
         )
@@ -158,7 +158,7 @@ def _byte_tokens(node: Node, vocabulary: Mapping[str, int], *, byte_level: bool)
     if not choice(node, "byte_fallback", default=False):
         return {}
     if byte_level:
-        node["byte_fallback"].refuse("a byte-level vocabulary must have all 256 bytes instead")
+        node["byte_fallback"].reject("a byte-level vocabulary must have all 256 bytes instead")
     ids = ((byte, vocabulary.get(f"<0x{byte:02X}>")) for byte in range(_BYTES))
     return {byte: token_id for byte, token_id in ids if token_id is not None}
 
@@ -168,7 +168,7 @@ def _unknown(node: Node, vocabulary: Mapping[str, int]) -> int | None:
     if member is None:
         return None
     if member.a(str) not in vocabulary:
-        member.refuse(f"the token {_short(member.value)} is not in model.vocab")
+        member.reject(f"the token {_short(member.value)} is not in model.vocab")
     return vocabulary[member.value]
 
 

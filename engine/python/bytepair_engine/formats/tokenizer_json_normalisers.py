@@ -96,9 +96,9 @@ def _precompiled(node: Node) -> Iterator[Normaliser]:
         table = base64.b64decode(member.a(str), validate=True)
         CharsMapTable(table)
     except binascii.Error:
-        member.refuse("it is not base64")
+        member.reject("it is not base64")
     except CharsMapFault as fault:
-        member.refuse(f"it is not a valid map: {fault}")
+        member.reject(f"it is not a valid map: {fault}")
     yield CharsMap(table)
 
 

@@ -65,14 +65,14 @@ def regular_expression(node: Node) -> str:
     text, expression = node.get("String"), node.get("Regex")
     if text is not None:
         if not text.a(str):
-            text.refuse("it is empty")
+            text.reject("it is empty")
         return regex.escape(text.a(str)).replace("\n", r"\n")
     if expression is None:
-        node.refuse('it must be {"String": …} or {"Regex": …}')
+        node.reject('it must be {"String": …} or {"Regex": …}')
     try:
         return _SPELLINGS.get(expression.a(str)) or translate(expression.a(str))
     except PatternFault as fault:
-        expression.refuse(f"its regular expression cannot be run exactly: {fault}")
+        expression.reject(f"its regular expression cannot be run exactly: {fault}")
 
 
 def pre_tokenizers(node: Node | None) -> tuple[PreTokenizer, ...]:
@@ -94,7 +94,7 @@ def converted(
     """Convert one step of a file to steps of a pipeline, by a table of types."""
     name = node["type"].a(str)
     if name not in makers:
-        node.refuse(f"the {kind} {name!r} is not supported; supported are {', '.join(makers)}")
+        node.reject(f"the {kind} {name!r} is not supported; supported are {', '.join(makers)}")
     return makers[name](node)
 
 
@@ -117,7 +117,7 @@ def _split(node: Node) -> Iterator[PreTokenizer]:
 def _behaviour(node: Node) -> Behaviour:
     name = node["behavior"].a(str)
     if name not in _BEHAVIOURS:
-        node["behavior"].refuse(f"{name!r} is not one of {', '.join(_BEHAVIOURS)}")
+        node["behavior"].reject(f"{name!r} is not one of {', '.join(_BEHAVIOURS)}")
     return _BEHAVIOURS[name]
 
 
@@ -146,16 +146,16 @@ def _bert_words(node: Node) -> Iterator[PreTokenizer]:
 def _metaspace(node: Node) -> Iterator[PreTokenizer]:
     mark = node["replacement"].a(str)
     if len(mark) != 1:
-        node["replacement"].refuse("it must be one character")
+        node["replacement"].reject("it must be one character")
     scheme = node.get("prepend_scheme")
     name = "always" if scheme is None else scheme.a(str)
     if name not in ("always", "first", "never"):
-        node["prepend_scheme"].refuse(f"{name!r} is not one of always, first, never")
+        node["prepend_scheme"].reject(f"{name!r} is not one of always, first, never")
     if not choice(node, "add_prefix_space", default=True):
         if scheme is not None and name != "never":
-            node.refuse("add_prefix_space is false, but prepend_scheme is not never")
+            node.reject("add_prefix_space is false, but prepend_scheme is not never")
         if scheme is None:
-            node.refuse("add_prefix_space is false, and prepend_scheme is missing")
+            node.reject("add_prefix_space is false, and prepend_scheme is missing")
     yield Substitute(" ", mark)
     if name != "never":
         yield Prefix(mark, first_only=name == "first")

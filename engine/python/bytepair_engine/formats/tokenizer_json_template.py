@@ -21,7 +21,7 @@ def read_template(node: Node | None) -> Template:
         frame = _frame(step)
         if template and frame is not None:
             # `tokenizers` treats the result of the first one as several texts, with other rules.
-            step.refuse("it follows another post-processor with a template")
+            step.reject("it follows another post-processor with a template")
         template = template if frame is None else frame
     return template
 
@@ -33,14 +33,14 @@ def _frame(node: Node) -> Template | None:
     if kind in ("BertProcessing", "RobertaProcessing"):
         return Template(_pair(node["cls"]), _pair(node["sep"]))
     if kind != "TemplateProcessing":
-        node.refuse(f"the post-processor {kind!r} is not supported; supported are {_KNOWN}")
+        node.reject(f"the post-processor {kind!r} is not supported; supported are {_KNOWN}")
     return _template(node)
 
 
 def _pair(node: Node) -> tuple[int, ...]:
     members = node.items()
     if len(members) != 2:
-        node.refuse("it must be a token and its id")
+        node.reject("it must be a token and its id")
     return (members[1].a(int),)
 
 
@@ -50,13 +50,13 @@ def _template(node: Node) -> Template:
         sequence, special = member.get("Sequence"), member.get("SpecialToken")
         if sequence is not None:
             if sequence["id"].value != "A":
-                sequence.refuse("the template of a single text contains a sequence other than A")
+                sequence.reject("the template of a single text contains a sequence other than A")
             ids.append([])
         elif special is not None:
             name = special["id"].a(str)
             ids[-1] += [i.a(int) for i in node["special_tokens"][name]["ids"].items()]
         else:
-            member.refuse("it is neither a Sequence nor a SpecialToken")
+            member.reject("it is neither a Sequence nor a SpecialToken")
     if len(ids) != 2:
-        node["single"].refuse(f"it contains the text {len(ids) - 1} times instead of once")
+        node["single"].reject(f"it contains the text {len(ids) - 1} times instead of once")
     return Template(tuple(ids[0]), tuple(ids[1]))

@@ -102,11 +102,11 @@ def _check(pipeline: Pipeline, hidden: Mapping[bytes, int], special: Mapping[int
     for token, token_id in hidden.items():
         name = special[token_id]
         if _is_unit(model, token):
-            _refuse(name, "it is a single byte or character, so text could no longer contain it")
+            _reject(name, "it is a single byte or character, so text could no longer contain it")
         if token_id in halves and (token_id in merged or token_id in fallbacks):
-            _refuse(name, "an ordinary token is merged from it, so ordinary text needs it")
+            _reject(name, "an ordinary token is merged from it, so ordinary text needs it")
         if (token_id in merged or model.whole_first) and not _is_spelled(pipeline, token, name):
-            _refuse(name, "the model may produce it from text that does not spell it")
+            _reject(name, "the model may produce it from text that does not spell it")
 
 
 def _is_unit(model: Model, token: bytes) -> bool:
@@ -189,6 +189,6 @@ def _halves(model: Model, token: bytes) -> Iterator[tuple[bytes, bytes]]:
             yield pair
 
 
-def _refuse(name: str, problem: str) -> NoReturn:
+def _reject(name: str, problem: str) -> NoReturn:
     short = repr(name) if len(name) <= 80 else repr(name[:77]) + "..."
     raise VocabularyError(f"special token {short}", problem, _REMEDY)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from bytepair_engine.backends.cores import Core
 from bytepair_engine.errors import VocabularyError
-from bytepair_engine.vocabulary.file import check_sha256, refusal
+from bytepair_engine.vocabulary.file import check_sha256, rejection
 from bytepair_engine.vocabulary.patterns import PATTERNS
 from bytepair_engine.vocabulary.rank_table import TableFault
 
@@ -110,4 +110,4 @@ def builtin_table(core: Core, name: str) -> Any:
     try:
         return core.parse_tiktoken(data)
     except TableFault as fault:
-        raise refusal(fault, str(resource)) from None
+        raise rejection(fault, str(resource)) from None

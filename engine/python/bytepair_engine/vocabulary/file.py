@@ -86,7 +86,7 @@ def read_vocabulary_file(path: Path) -> bytes:
     return data
 
 
-def refusal(fault: TableFault, source: str) -> VocabularyError:
+def rejection(fault: TableFault, source: str) -> VocabularyError:
     """Return the error for an invalid table, with its file and how to fix it."""
     problem, remedy = _FAULTS[fault.kind]
     return VocabularyError(source, problem, remedy, line=fault.line)

@@ -19,7 +19,7 @@ MAX_TOKEN_ID: Final = 2**31 - 1
 
 
 class TableFault(BytepairError, ValueError):
-    """An invalid rank table; `file.refusal` converts it to a `VocabularyError`.
+    """An invalid rank table; `file.rejection` converts it to a `VocabularyError`.
 
     Attributes:
         kind: One of "empty_file", "crlf", "malformed_line", "not_base64", "empty_token",

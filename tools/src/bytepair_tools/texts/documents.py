@@ -16,7 +16,7 @@ from bytepair_tools.texts.opening import CHUNK_BYTES, STANDARD_INPUT, opened, sh
 from bytepair_tools.texts.parquet_rows import parquet_rows
 
 Format = Literal["text", "lines", "jsonl", "parquet"]
-Invalid = Literal["refuse", "replace", "skip"]
+Invalid = Literal["reject", "replace", "skip"]
 
 
 _UTF8: Final = codecs.getincrementaldecoder("utf-8")
@@ -44,7 +44,7 @@ class Documents:
 
     format: Format | None = None
     column: str = "text"
-    invalid: Invalid = "refuse"
+    invalid: Invalid = "reject"
     by: str | None = None
     label: str = field(default="", init=False)
     replaced: int = field(default=0, init=False)
@@ -57,7 +57,7 @@ class Documents:
             name: The file name; STANDARD_INPUT for standard input.
         Raises:
             Failure: The file cannot be read or is invalid, or is not UTF-8 and `invalid` is
-                "refuse".
+                "reject".
         """
         if self.by is not None and self.format_of(name) in ("text", "lines"):
             raise Failure(f"{shown(name)}: plain text has no {self.by!r} to group by")
@@ -120,7 +120,7 @@ class Documents:
             try:
                 text = decoder.decode(chunk, final=not chunk)
             except UnicodeDecodeError as error:
-                if self.invalid == "refuse":
+                if self.invalid == "reject":
                     raise _not_utf8(name, read - len(state[0]) + error.start) from None
                 self.replaced += 1
                 decoder = _UTF8("replace")
@@ -181,7 +181,7 @@ class Documents:
         try:
             return data.decode()
         except UnicodeDecodeError as error:
-            if self.invalid == "refuse":
+            if self.invalid == "reject":
                 raise _not_utf8(name, offset + error.start) from None
             return self._repaired(lambda: data.decode(errors="replace"))
 
@@ -189,7 +189,7 @@ class Documents:
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            if self.invalid == "refuse":
+            if self.invalid == "reject":
                 raise Failure(
                     f"{source}: a lone surrogate at character {error.start} of its text; use "
                     "--invalid replace or skip"

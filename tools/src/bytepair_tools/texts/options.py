@@ -25,8 +25,8 @@ def add_document_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--invalid",
-        choices=("refuse", "replace", "skip"),
-        help="handling of documents that are not UTF-8 (refuse)",
+        choices=("reject", "replace", "skip"),
+        help="handling of documents that are not UTF-8 (reject)",
     )
 
 
@@ -35,7 +35,7 @@ def documents_of(args: argparse.Namespace) -> Documents:
     return Documents(
         format=args.format,
         column="text" if args.column is None else args.column,
-        invalid=args.invalid or "refuse",
+        invalid=args.invalid or "reject",
         by=getattr(args, "by", None),
     )
 

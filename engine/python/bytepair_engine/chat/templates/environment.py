@@ -340,7 +340,7 @@ def _range(*bounds: int) -> range:
 def _raise_exception(message: object = None) -> None:
     # The message may quote text of the chat.
     del message
-    raise InvalidChat(None, "messages", "template_refused")
+    raise InvalidChat(None, "messages", "template_rejected")
 
 
 def _check_integers(operator: str, left: int, right: int) -> None:
