@@ -272,8 +272,9 @@ def overload(text_bytes: int) -> Row:
             leaving = _health(server, lambda: load.poll() is None)
             good, rejected, failed = result_of(load)
     note = (
-        f"goodput {100 * good / best:.0f} % of that with {BUSY_CALLERS}; {rejected:.0f} rejected/s, "
-        f"{failed:.0f} failed/s; health p99 {checks.percentile_ms(99):.0f} ms, "
+        f"goodput {100 * good / best:.0f} % of that with {BUSY_CALLERS}; "
+        f"{rejected:.0f} rejected/s, {failed:.0f} failed/s; "
+        f"health p99 {checks.percentile_ms(99):.0f} ms, "
         f"worst {checks.worst_ms:.0f} ms, and {leaving.worst_ms:.0f} ms when all leave at once"
     )
     size = f"{text_bytes // 1000} KB"

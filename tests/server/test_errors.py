@@ -268,7 +268,7 @@ def test_a_call_beyond_the_limit_is_rejected_with_a_retry_delay(serve: Serve) ->
 
 
 def test_every_exception_type_has_a_row() -> None:
-    ours = set(errors.Refusal.__subclasses__())
+    ours = set(errors.RequestRejected.__subclasses__())
     theirs = {
         engine_errors.UnknownEncoding,
         engine_errors.SpecialTokenFound,

@@ -111,15 +111,15 @@ class Limiter:
             seconds = min(seconds, time_remaining / 2)
         timer = asyncio.get_running_loop().call_later(seconds, self._reject, slot)
         try:
-            refusal = await slot.admitted
+            rejection = await slot.admitted
         except asyncio.CancelledError:
             if not self._queue.discard(slot.caller, slot) and _is_granted(slot):
                 slot.close()
             raise
         finally:
             timer.cancel()
-        if refusal is not None:
-            raise refusal
+        if rejection is not None:
+            raise rejection
         slot.begin()
         return slot
 
@@ -326,9 +326,9 @@ class Slot:
         self._limiter.release()
 
 
-def _answer(slot: Slot, refusal: Exception | None) -> None:
+def _answer(slot: Slot, rejection: Exception | None) -> None:
     if not slot.admitted.done():
-        slot.admitted.set_result(refusal)
+        slot.admitted.set_result(rejection)
 
 
 def _is_granted(slot: Slot) -> bool:

@@ -77,7 +77,7 @@ def aliases_of(settings: Settings) -> dict[str, str]:
 def _own(settings: Settings) -> Iterator[tuple[str, str, str]]:
     """The operator's aliases: the place in the configuration, the alias, the canonical name."""
     for name, table in settings.encodings.items():
-        # Whatever else this key may hold is refused when the encoding is loaded.
+        # Whatever else this key may hold is rejected when the encoding is loaded.
         listed = table.get("aliases", ())
         for alias in listed if isinstance(listed, list | tuple) else ():
             if isinstance(alias, str):

@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2
 
 from bytepair_server.auth.callers import Callers
-from bytepair_server.errors import Overloaded, Refusal, Unauthenticated
+from bytepair_server.errors import Overloaded, RequestRejected, Unauthenticated
 from bytepair_server.rpc.call import AUTHORIZATION
 from bytepair_server.rpc.status import failure_of
 from bytepair_server.transport.interface import (
@@ -134,7 +134,7 @@ def _written(status: int, incoming: UnaryCall | StreamCall) -> bytes:
     return response.SerializeToString()
 
 
-def _reject(incoming: UnaryCall | StreamCall, error: Refusal) -> None:
+def _reject(incoming: UnaryCall | StreamCall, error: RequestRejected) -> None:
     failure = failure_of(error)
     assert failure is not None  # it has a row
     incoming.fail(failure.for_transport())

@@ -117,7 +117,7 @@ def problem(address: str) -> str:
             _bound(address, share=False).close()
     except (OSError, UnicodeError) as error:
         return _reason(error)
-    return "gRPC refuses it"
+    return "gRPC rejects it without a reason"
 
 
 def _reason(error: Exception) -> str:
