@@ -151,9 +151,16 @@ def test_one_bad_file_does_not_stop_the_others(shell: Shell) -> None:
     assert [json.loads(line)["text"] for line in output.splitlines()] == ["one", " two", " three"]
     (shell.folder / "part.json").write_text('[{"role": "user", "content": [{"type": "image"}]}]')
     (shell.folder / "chat.json").write_text('[{"role": "user", "content": "hello"}]')
-    chats = ("part.json", "chat.json")
-    output = shell("count-chat", "--format", "openai-chat", *chats, status=1, errors="part.json: ")
-    assert output == "8 chat.json (exact)\n"
+    (shell.folder / "role.json").write_text('[{"role": 5}]')
+    for wrong, said in (
+        ("part.json", "part.json: "),
+        ("role.json", "role.json: message 0: role must be a string"),
+        ("b.txt", "b.txt: not JSON"),
+    ):
+        output = shell(
+            "count-chat", "--format", "openai-chat", wrong, "chat.json", status=1, errors=said
+        )
+        assert output == "8 chat.json (exact)\n"
 
 
 def test_a_text_that_cannot_be_cut_is_too_large(shell: Shell) -> None:
@@ -161,6 +168,29 @@ def test_a_text_that_cannot_be_cut_is_too_large(shell: Shell) -> None:
     (shell.folder / "b.txt").write_bytes(b"one two three")
     output = shell("count", "word.txt", "b.txt", status=1, errors="word.txt: text has ")
     assert output == f"{3:9} b.txt\n{3:9} total\n"
+    limit = "the server's --max-pending-bytes decides this limit"
+    shell("count", "word.txt", status=1, errors=limit)
+    limit = "the server's --max-input-bytes and --max-ids decide this limit\n"
+    shell("inspect-text", "word.txt", status=1, errors=limit)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (("truncate", "--max-tokens", "-1"), 2, "bytepair: --max-tokens: must be 0 or more"),
+        (("split", "--max-tokens", "0"), 1, "bytepair: --max-tokens: must be 1 or more"),
+        (("split", "--max-tokens", "5", "--overlap-tokens", "3"), 1, "half of --max-tokens"),
+        (("count", "--timeout", "0"), 2, "bytepair: --timeout: must be a number above 0\n"),
+        (("count", "--tls-cert", "a.txt"), 2, "bytepair: --tls-cert and --tls-key need each other"),
+        (("count", "--tls-ca", "nowhere"), 2, "bytepair: --tls-ca: nowhere: No such file"),
+        (("count-chat", "--format", "nope"), 1, "'bytepair chat-formats' shows"),
+    ],
+)
+def test_an_error_names_options_of_the_command_line(
+    shell: Shell, arguments: tuple[str, ...], status: int, said: str
+) -> None:
+    chat = b'[{"role": "user", "content": "one"}]'
+    shell(*arguments, stdin=chat, status=status, errors=said)
 
 
 def test_a_file_name_need_not_be_utf8(shell: Shell) -> None:
@@ -189,6 +219,16 @@ def test_encodings_are_listed_and_described(shell: Shell) -> None:
     assert "o200k_base" in shell("encodings", "gpt-4o")
     assert "--json lists them" in shell("encodings", "o200k_harmony")
     shell("encodings", "nope", status=1, errors="nope")
+
+
+def test_chat_formats_are_listed_and_described(shell: Shell) -> None:
+    listed = shell("chat-formats")
+    assert "\nopenai-chat     exact     gpt-3.5-turbo" in listed
+    (described,) = json.loads(shell("chat-formats", "--json", "openai-chat"))
+    assert described["encodings"] == ["cl100k_base", "o200k_base", "o200k_harmony"]
+    assert len(json.loads(shell("chat-formats", "--json"))) == len(listed.splitlines())
+    assert "\nencodings:       cl100k_base, o200k_base" in shell("chat-formats", "openai-chat")
+    shell("chat-formats", "nope", status=1, errors="nope")
 
 
 def test_an_encoding_is_required_and_must_exist(shell: Shell) -> None:
@@ -256,7 +296,7 @@ def test_an_api_key_comes_from_a_file_or_a_variable(shell: Shell) -> None:
         (shell.folder / "key").write_text("\n")
         shell("count", "--api-key-file", "key", status=1, errors="key: not an API key: it is empty")
         (shell.folder / "key").write_text("ключ")
-        shell("count", "--api-key-file", "key", status=2, errors="api_key: ")
+        shell("count", "--api-key-file", "key", status=2, errors="--api-key-file: ")
     with ScriptedServer(fail(grpc.StatusCode.UNAUTHENTICATED)) as strict:
         shell("count", "--target", strict.target, status=1, errors="--api-key-file")
 

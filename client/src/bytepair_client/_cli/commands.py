@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
 from functools import wraps
 from inspect import getdoc
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from bytepair.v1.chat_pb2 import ACCURACY_EXACT
 
@@ -19,6 +19,7 @@ from bytepair_client._cli.output import (
     ExitStatus,
     Result,
     Results,
+    shown,
     write,
     write_text,
 )
@@ -36,13 +37,15 @@ from bytepair_client._cli.parser import (
     size,
 )
 from bytepair_client._client import TokenizerClient
-from bytepair_client._models import EncodingInfo
+from bytepair_client._errors import InvalidOption
+from bytepair_client._models import ChatFormatInfo, EncodingInfo
 
 # More special tokens than this are counted and not listed, except in JSON.
 MAX_LISTED = 20
 
 Run = Callable[[TokenizerClient, Namespace], ExitStatus]
 OfInput = Callable[[TokenizerClient, Namespace, Input], Result]
+Info = TypeVar("Info", EncodingInfo, ChatFormatInfo)
 
 TEXT = "UTF-8 text"
 IDS = "ids, separated by white space or commas, or a JSON list,"
@@ -101,9 +104,15 @@ def count_chat(client: TokenizerClient, args: Namespace, source: Input) -> Resul
     """Print the number of tokens of each chat as the model sees it, and whether that is exact or an
     estimate."""
     messages, tools = _chat(source.name, source.whole_text())
-    answer = client.with_raw_response.count_chat(messages, format=args.format, tools=tools)
+    try:
+        answer = client.with_raw_response.count_chat(messages, format=args.format, tools=tools)
+    except InvalidOption as error:
+        if error.field not in ("messages", "tools"):
+            raise
+        problem = error.message.removeprefix(f"{error.field}: ")
+        raise CommandError(f"{shown(source.name)}: {problem}") from None
     accuracy = "exact" if answer.accuracy == ACCURACY_EXACT else "estimate"
-    shown = {
+    result = {
         "count": answer.count,
         "accuracy": accuracy,
         "rule": answer.rule,
@@ -113,7 +122,7 @@ def count_chat(client: TokenizerClient, args: Namespace, source: Input) -> Resul
         "format": answer.format,
         "format_fingerprint": answer.format_fingerprint,
     }
-    return Result(shown, answer, f"{answer.count}{source.suffix} ({accuracy})")
+    return Result(result, answer, f"{answer.count}{source.suffix} ({accuracy})")
 
 
 def _chat(name: str, text: str) -> tuple[list[Any], list[Any]]:
@@ -121,13 +130,15 @@ def _chat(name: str, text: str) -> tuple[list[Any], list[Any]]:
     try:
         value = json.loads(text)
     except ValueError:
-        raise CommandError(f"{name}: not JSON") from None
+        raise CommandError(f"{shown(name)}: not JSON") from None
     if isinstance(value, dict):
         messages, tools = value.get("messages"), value.get("tools") or []
     else:
         messages, tools = value, []
     if not isinstance(messages, list) or not isinstance(tools, list):
-        raise CommandError(f'{name}: expected a list of messages, or an object with "messages"')
+        raise CommandError(
+            f'{shown(name)}: expected a list of messages, or an object with "messages"'
+        )
     return messages, tools
 
 
@@ -194,13 +205,13 @@ def truncate(client: TokenizerClient, args: Namespace, source: Input) -> Result:
         marker=args.marker,
         **special_options(args),
     )
-    shown = {
+    result = {
         "text": answer.text,
         "count": answer.count,
         "truncated": answer.truncated,
         "kept": [[part.start, part.end] for part in answer.kept],
     }
-    return Result(shown, answer, data=answer.text.encode())
+    return Result(result, answer, data=answer.text.encode())
 
 
 @command(
@@ -258,17 +269,16 @@ def special_options(args: Namespace) -> dict[str, Any]:
     return options
 
 
-@command("list the server's encodings, or describe one", (NAMES,))
+@command("list the server's encodings, or describe some", (NAMES,))
 def encodings(client: TokenizerClient, args: Namespace) -> ExitStatus:
     """List the server's encodings, or describe those that are named."""
-    if args.names:
-        found = [client.get_encoding(name) for name in args.names]
-        text = "\n".join(map(_described, found))
-    else:
-        found = client.list_encodings()
-        text = "".join(map(_listed, found))
-    write_text(_json([_fields(info) for info in found]) if args.json else text)
-    return ExitStatus.OK
+    return _describe(args, client.list_encodings, client.get_encoding, _listed_encoding)
+
+
+@command("list the server's chat formats, or describe some", (NAMES,))
+def chat_formats(client: TokenizerClient, args: Namespace) -> ExitStatus:
+    """List the server's chat formats, or describe those that are named."""
+    return _describe(args, client.list_chat_formats, client.get_chat_format, _listed_format)
 
 
 @command("whether the server is serving", ())
@@ -292,28 +302,49 @@ def _write_line(stream: Iterable[list[int]]) -> None:
             write_text("\n")
 
 
-def _listed(info: EncodingInfo) -> str:
+def _describe(
+    args: Namespace,
+    every: Callable[[], list[Info]],
+    one: Callable[[str], Info],
+    listed: Callable[[Info], str],
+) -> ExitStatus:
+    found = [one(name) for name in args.names] if args.names else every()
+    if args.json:
+        write_text(_json([_fields(info) for info in found]))
+    elif args.names:
+        write_text("\n".join(map(_described, found)))
+    else:
+        write_text("".join(map(listed, found)))
+    return ExitStatus.OK
+
+
+def _listed_encoding(info: EncodingInfo) -> str:
     line = f"{info.name:15} {info.n_vocab:7} {info.backend:9} {info.fingerprint}\n"
     return line + (f"    {', '.join(info.aliases)}\n" if info.aliases else "")
 
 
-def _described(info: EncodingInfo) -> str:
-    shown = _fields(info)
-    special = info.special_tokens
-    shown["aliases"] = ", ".join(info.aliases) or "none"
-    shown["special_tokens"] = (
-        ", ".join(f"{token} {token_id}" for token, token_id in special.items()) or "none"
-        if len(special) <= MAX_LISTED
-        else f"{len(special)}; --json lists them"
-    )
-    for name in ("template_before", "template_after"):
-        shown[name] = " ".join(shown[name]) or "none"
-    return "".join(f"{name + ':':16} {value}\n" for name, value in shown.items())
+def _listed_format(info: ChatFormatInfo) -> str:
+    return f"{info.name:15} {'exact' if info.is_exact else 'estimate':9} {info.audience}\n"
 
 
-def _fields(info: EncodingInfo) -> dict[str, Any]:
+def _described(info: EncodingInfo | ChatFormatInfo) -> str:
+    lines = []
+    for name, value in _fields(info).items():
+        if isinstance(value, dict):
+            value = [f"{token} {token_id}" for token, token_id in value.items()]
+            if len(value) > MAX_LISTED:
+                value = (f"{len(value)}; --json lists them",)
+        if isinstance(value, list | tuple):
+            value = ", ".join(value) or "none"
+        lines.append(f"{name + ':':16} {value}\n")
+    return "".join(lines)
+
+
+def _fields(info: EncodingInfo | ChatFormatInfo) -> dict[str, Any]:
     named = {field.name: getattr(info, field.name) for field in fields(info)}
-    return named | {"special_tokens": dict(info.special_tokens)}
+    return {
+        name: dict(value) if isinstance(value, Mapping) else value for name, value in named.items()
+    }
 
 
 def _json(value: object) -> str:

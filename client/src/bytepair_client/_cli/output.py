@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,8 +20,9 @@ from bytepair_client import _errors as errors
 
 STANDARD_INPUT = "-"
 _STANDARD_OUTPUT = 1
-# The library names remedies by its arguments; these are the options of the command line.
-_OPTIONS = {
+# The library and the server name remedies by arguments and settings; these are the options of the
+# command line.
+_REMEDIES = {
     "disallowed_special=()": "--disallowed-special as-text",
     'errors="replace"': "--errors replace",
     "as_bytes": "--errors bytes",
@@ -31,7 +33,40 @@ _OPTIONS = {
     "tls=True": "--tls",
     "leave out tls": "leave out --tls and its files",
     "list_encodings()": "'bytepair encodings'",
+    "list_chat_formats()": "'bytepair chat-formats'",
+    "max_input_bytes and max_ids of the server decide": (
+        "the server's --max-input-bytes and --max-ids decide"
+    ),
+    ", or None for no deadline": "",
+    " (max_request_bytes)": "",
+    " (max_response_bytes)": "",
 }
+# Arguments whose options have other names, and those with the same name.
+_OPTIONS = {
+    "api_key": "--api-key-file",
+    "tls: client_certificate": "--tls-cert",
+    "tls: root_certificates": "--tls-ca",
+    "tls.client_certificate": "--tls-cert",
+    "tls.client_key": "--tls-key",
+    "tls.root_certificates": "--tls-ca",
+    "client_key": "--tls-key",
+} | {
+    name: "--" + name.replace("_", "-")
+    for name in (
+        "add_special_tokens",
+        "allowed_special",
+        "disallowed_special",
+        "expected_fingerprint",
+        "max_tokens",
+        "overlap_tokens",
+        "skip_special_tokens",
+    )
+}
+_ARGUMENT = re.compile(rf"\b(?:config\.)?({'|'.join(map(re.escape, _OPTIONS))})\b")
+# Words that mean an argument only where a message begins with them.
+_FIELD = re.compile(
+    r"^(?:config\.)?(encoding|errors|format|keep|level|marker|target|timeout)(?=: )"
+)
 
 
 class ExitStatus(IntEnum):
@@ -60,9 +95,10 @@ def shown(name: str) -> str:
 
 def in_options(message: str) -> str:
     """A message of the library, with options in the place of arguments."""
-    for argument, option in _OPTIONS.items():
-        message = message.replace(argument, option)
-    return message
+    for remedy, option in _REMEDIES.items():
+        message = message.replace(remedy, option)
+    message = _ARGUMENT.sub(lambda found: _OPTIONS[found[1]], message)
+    return _FIELD.sub(r"--\1", message)
 
 
 def write(data: bytes) -> None:
@@ -81,15 +117,15 @@ def write_text(text: str) -> None:
     write(text.encode(errors="surrogateescape"))
 
 
-_TOO_LARGE = (errors.InputTooLarge, errors.ResourceExhausted)
 # What is wrong with one input; any other error would hit all of them and ends the command.
 _OF_ONE_INPUT = (
     errors.BudgetTooSmall,
+    errors.InputTooLarge,
     errors.InvalidChat,
     errors.InvalidUtf8,
+    errors.ResourceExhausted,
     errors.SpecialTokenInText,
     errors.UnknownTokenId,
-    *_TOO_LARGE,
     CommandError,
 )
 
@@ -132,10 +168,11 @@ class Results:
         except (errors.Overloaded, errors.QuotaExceeded):  # what the next input would meet too
             raise
         except _OF_ONE_INPUT as error:
-            message = str(error) if isinstance(error, CommandError) else f"{shown(name)}: {error}"
-            if isinstance(error, _TOO_LARGE):
-                message += "; have the server's limit raised"
-            message = in_options(message)
+            message = str(error)
+            if isinstance(error, errors.TokenizerError):
+                message = f"{shown(name)}: {in_options(message)}"
+            if isinstance(error, errors.InputTooLarge):
+                message += _limit(error)
             self._status = ExitStatus.FAILED
             reason = error.reason if isinstance(error, errors.TokenizerError) else None
             fault = {"reason": reason, "message": message}
@@ -151,3 +188,12 @@ class Results:
         elif sums and len(self._files) > 1:
             write_text(f"{total:9} total\n")
         return self._status
+
+
+def _limit(error: errors.InputTooLarge) -> str:
+    """Which option of the server sets the limit, where the message does not say it."""
+    if error.code is None or "decide" in error.message:
+        return ""
+    if "only be encoded together" in error.message:
+        return "; the server's --max-pending-bytes decides this limit"
+    return "; have the server's limit raised"
