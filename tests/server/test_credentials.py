@@ -310,7 +310,7 @@ YESTERDAY = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
 def check(config: str) -> None:
     read = loader.load(["--config", config], {})
     callers.load(read.settings, read.base_dir)
-    tls.load(read.settings, read.base_dir)
+    tls.check(read.settings, read.base_dir)
 
 
 ENCRYPTED = ["tls_cert_file = 'server.pem'", "tls_key_file = 'key.pem'"]

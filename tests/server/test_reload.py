@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 import pytest
 from bytepair.v1 import tokenizer_pb2
-from bytepair_server.auth.reload import Reloader, Watched, contents
+from bytepair_server.auth.reload import Reloader, Watched
 from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 from conftest import Serve
@@ -133,7 +133,7 @@ def test_a_half_written_file_is_not_loaded(tmp_path: Path) -> None:
     watched = Watched("api_keys", [file], file.read_text, texts.append)
     file.write_text("a")
     log = logs.configure("json", "error", StringIO())
-    reloader = Reloader([watched], {"api_keys": contents([file])}, Metrics(), log)
+    reloader = Reloader([watched], Metrics(), log)
 
     async def write_slowly() -> None:
         for text in ("", "b", "bc"):

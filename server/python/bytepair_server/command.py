@@ -73,7 +73,7 @@ def _check(configuration: Configuration) -> Catalog:
     settings, base_dir = configuration.settings, configuration.base_dir
     worker_count(settings)
     known = callers.load(settings, base_dir)
-    tls.load(settings, base_dir)
+    tls.check(settings, base_dir)
     playground.is_on(settings, known)
     # --check-config always reports a bad encoding.
     strict = settings.model_copy(update={"serve_without_bad_encodings": False})

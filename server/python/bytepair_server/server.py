@@ -7,6 +7,7 @@ import gc
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from grpc_health.v1 import health, health_pb2
@@ -14,10 +15,10 @@ from grpc_health.v1 import health, health_pb2
 from bytepair_server import catalog
 from bytepair_server.admission.executor import Executor
 from bytepair_server.admission.limiter import RETRY_SECONDS, Limiter
-from bytepair_server.auth import callers, credentials, tls
+from bytepair_server.auth import callers, tls
 from bytepair_server.auth.policy import Policy
 from bytepair_server.auth.quotas import Quotas
-from bytepair_server.auth.reload import Reloader, contents
+from bytepair_server.auth.reload import Reloader, Watched
 from bytepair_server.catalog import Catalog
 from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.config.settings import Settings
@@ -26,7 +27,7 @@ from bytepair_server.errors import Overloaded
 from bytepair_server.observability import logs, traces
 from bytepair_server.observability.http import HttpServer, Pages
 from bytepair_server.observability.metrics import Metrics
-from bytepair_server.observability.startup_log import log_start
+from bytepair_server.observability.startup import log_start
 from bytepair_server.playground import playground
 from bytepair_server.rpc.chat_service import SERVICE_NAME as CHAT_SERVICE_NAME
 from bytepair_server.rpc.handler import UnaryHandlers
@@ -112,15 +113,10 @@ class Server:
         self._metrics.waiting_for_thread.set_function(lambda: self._executor.queued)
         self._metrics.open_streams.set_function(lambda: self._limiter.open_streams)
         base_dir = configuration.base_dir
-        paths = credentials.watched_paths(settings, base_dir)
-        seen = {what: contents(files) for what, files in paths.items()}
+        self._tls: Final = tls.paths(settings, base_dir)
+        self._reloader: Final = Reloader(self._watched(), self._metrics, log)
         self._callers: Final = callers.load(settings, base_dir)
-        self._tls: Final = tls.load(settings, base_dir)
         self._health: Final = Health(self._callers if settings.health_needs_caller else None)
-        watched = credentials.watched(
-            settings, base_dir, self._callers, self._tls, self._replace_tls
-        )
-        self._reloader: Final = Reloader(watched, seen, self._metrics, log)
         self._background: Final[list[asyncio.Task[None]]] = []
         self._tracer: Final = _make_tracer(log)
         quota_store = None if inherited is None else inherited.quota_store
@@ -294,6 +290,20 @@ class Server:
         except OSError as error:
             raise ConfigurationError(f"tls_cert_file: {error}") from None
 
+    def _watched(self) -> list[Watched]:
+        """The files that are reloaded when they change."""
+        settings, base_dir, found = self._settings, self._configuration.base_dir, []
+        if settings.api_keys_file is not None:
+            # Check everything, as at the start: a quota may name a caller that was removed.
+            read = partial(callers.load, settings, base_dir)
+            file = base_dir / settings.api_keys_file
+            found.append(
+                Watched("api_keys", [file], read, lambda new: self._callers.take_keys(new))
+            )
+        if self._tls is not None:
+            found.append(Watched("tls", self._tls.files, self._tls.read, self._replace_tls))
+        return found
+
     def _replace_tls(self, files: TlsFiles) -> None:
         assert self._transport is not None  # files are watched once it is started
         self._transport.replace_tls(files)
@@ -334,7 +344,6 @@ class Server:
             self._log,
             self._configuration,
             self._callers,
-            self._tls,
             loaded,
             grpc_address=self.grpc_address,
             http_address=self.http_address,

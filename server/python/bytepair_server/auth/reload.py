@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.observability import logs
@@ -22,13 +22,9 @@ from bytepair_server.observability.metrics import Metrics
 #: can stay the same; the files are small.
 CHECK_SECONDS: Final = 0.5
 
-#: Hashes of some files.
-Contents = tuple[bytes | None, ...]
-T = TypeVar("T")
-
 
 @dataclass(frozen=True, slots=True)
-class Watched(Generic[T]):
+class Watched:
     """Files that are loaded together.
 
     Attributes:
@@ -40,34 +36,21 @@ class Watched(Generic[T]):
 
     what: str
     paths: Sequence[Path]
-    read: Callable[[], T]
-    use: Callable[[T], None]
+    read: Callable[[], Any]
+    use: Callable[[Any], None]
 
 
 class Reloader:
     """Checks files while `run` runs."""
 
-    def __init__(
-        self,
-        watched: Sequence[Watched[Any]],
-        seen: Mapping[str, Contents],
-        metrics: Metrics,
-        log: logs.Log,
-    ) -> None:
-        """Prepare the checks.
-
-        Args:
-            watched: The files to reload.
-            seen: The `contents` of each, taken before it was first loaded, so that no change is
-                missed.
-            metrics: Count reloads.
-            log: The logger.
-        """
+    def __init__(self, watched: Sequence[Watched], metrics: Metrics, log: logs.Log) -> None:
+        """Note the present content of the files: make it before they are first loaded, so that no
+        change is missed."""
         self._watched: Final = watched
         self._metrics: Final = metrics
         self._log: Final = log
-        self._seen: Final = dict(seen)
-        self._last: Final = dict(seen)
+        self._seen: Final = {each.what: _contents(each.paths) for each in watched}
+        self._last: Final = dict(self._seen)
         for each in watched:
             metrics.reload_failed.labels(each.what).set(0)
 
@@ -82,9 +65,9 @@ class Reloader:
         for each in self._watched:
             await self._check(each)
 
-    async def _check(self, watched: Watched[Any]) -> None:
+    async def _check(self, watched: Watched) -> None:
         # Before they are loaded: the next check sees a change that happens in between.
-        found = await asyncio.to_thread(contents, watched.paths)
+        found = await asyncio.to_thread(_contents, watched.paths)
         is_steady, self._last[watched.what] = found == self._last[watched.what], found
         if not is_steady or found == self._seen[watched.what]:
             return
@@ -106,7 +89,7 @@ class Reloader:
             self._log.info("reloaded", what=watched.what)
 
 
-def contents(paths: Sequence[Path]) -> Contents:
+def _contents(paths: Sequence[Path]) -> tuple[bytes | None, ...]:
     """A hash of each file; None for one that cannot be read."""
     return tuple(_hash(path) for path in paths)
 

@@ -25,6 +25,11 @@ class TlsPaths:
     key: Path
     client_ca: Path | None
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All paths."""
+        return tuple(path for path in (self.certificates, self.key, self.client_ca) if path)
+
     def read(self) -> TlsFiles:
         """Read and check the files.
 
@@ -70,16 +75,11 @@ class TlsPaths:
         )
 
 
-def load(settings: Settings, base_dir: Path) -> TlsPaths | None:
-    """The TLS files, which were read once to check them.
+def paths(settings: Settings, base_dir: Path) -> TlsPaths | None:
+    """The paths of the TLS files; None if TLS is not configured.
 
-    Args:
-        settings: The settings `tls_…_file`.
-        base_dir: The folder that relative paths start from.
-    Returns:
-        Their paths; None if TLS is not configured.
     Raises:
-        ConfigurationError: A setting lacks another that it needs, or see `TlsPaths.read`.
+        ConfigurationError: A setting lacks another that it needs.
     """
     certificates, key = settings.tls_cert_file, settings.tls_key_file
     ca = settings.tls_client_ca_file
@@ -87,9 +87,13 @@ def load(settings: Settings, base_dir: Path) -> TlsPaths | None:
         return None
     if certificates is None or key is None:
         raise ConfigurationError("tls_cert_file and tls_key_file: set both, or neither")
-    paths = TlsPaths(base_dir / certificates, base_dir / key, None if ca is None else base_dir / ca)
-    paths.read()
-    return paths
+    return TlsPaths(base_dir / certificates, base_dir / key, None if ca is None else base_dir / ca)
+
+
+def check(settings: Settings, base_dir: Path) -> None:
+    """Read the TLS files. Raises like `paths` and `TlsPaths.read`."""
+    if (found := paths(settings, base_dir)) is not None:
+        found.read()
 
 
 def _pem(setting: str, path: Path) -> bytes:

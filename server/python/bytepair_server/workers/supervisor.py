@@ -25,7 +25,7 @@ from bytepair_server.config.types import NO_ADDRESS
 from bytepair_server.observability import logs
 from bytepair_server.observability.http import Pages, listen, serve_on_loop, shown_address
 from bytepair_server.observability.metrics import Metrics
-from bytepair_server.observability.startup_log import log_start
+from bytepair_server.observability.startup import log_start
 from bytepair_server.playground import playground
 from bytepair_server.transport.ports import CAN_SHARE, SharedPort
 from bytepair_server.workers import cores, worker
@@ -107,7 +107,7 @@ class Supervisor:
         self._port: Final = SharedPort(settings.grpc_address)
         self._http = None if settings.http_address == NO_ADDRESS else listen(settings.http_address)
         self._callers: Final = callers.load(settings, configuration.base_dir)
-        self._tls: Final = tls.load(settings, configuration.base_dir)
+        tls.check(settings, configuration.base_dir)
         self._loaded: Final = catalog.load(settings, configuration.base_dir)
         # Check once here what each worker would reject.
         playground.is_on(settings, self._callers)
@@ -352,7 +352,6 @@ class Supervisor:
             self._log,
             self._configuration,
             self._callers,
-            self._tls,
             self._loaded,
             grpc_address=self._port.address,
             http_address="" if self._http is None else shown_address(self._http),

@@ -1,0 +1,163 @@
+"""What a server that has started says: log lines, and a message for a person at a terminal."""
+
+from __future__ import annotations
+
+import ipaddress
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+from bytepair_engine import can_stream
+
+from bytepair_server import __version__
+from bytepair_server.auth.callers import Callers
+from bytepair_server.catalog import Catalog
+from bytepair_server.config.loader import Configuration
+from bytepair_server.config.settings import Settings
+from bytepair_server.config.types import NO_ADDRESS, split_address
+from bytepair_server.observability import logs
+from bytepair_server.playground import playground
+from bytepair_server.rpc.call import ANONYMOUS
+
+#: The encoding of the example, if it is served: a name that people know.
+_MODEL: Final = "gpt-4o"
+_MESSAGE: Final = """
+bytepair serves {names}
+  gRPC   {grpc_address}
+  HTTP   {http}
+{page}{notes}
+Try, in another terminal:
+  echo 'Hello, world!' | {command} count --target {target} --encoding {encoding}{credentials}
+{reflection}
+Ctrl-C stops it.
+"""
+_REFERENCE_NOTE: Final = """
+The engine's compiled core is missing: the pure-Python one is used, about a hundred times slower.
+"""
+
+
+def log_start(
+    log: logs.Log,
+    configuration: Configuration,
+    known: Callers,
+    loaded: Catalog,
+    *,
+    grpc_address: str,
+    http_address: str,
+    workers: int,
+) -> None:
+    """Log what is served at which address, and what an operator may want to change.
+
+    Args:
+        log: The logger.
+        configuration: The settings and their source.
+        known: The callers.
+        loaded: The encodings.
+        grpc_address: With the port that was bound.
+        http_address: With the port that was bound; "" if there is none.
+        workers: Number of processes that answer calls.
+    """
+    settings = configuration.settings
+    is_encrypted = settings.tls_cert_file is not None
+    write = log.info if _is_private(grpc_address) else log.warning
+    if known.open:
+        write(
+            "no authentication is configured: anyone who can reach the port may call",
+            caller=ANONYMOUS,
+            grpc_address=grpc_address,
+        )
+    elif not is_encrypted:
+        write("no TLS: API keys and text can be read on the network", grpc_address=grpc_address)
+    for name, why in loaded.failed.items():
+        log.error("an encoding is not served: it cannot be loaded", encoding=name, why=why)
+    for name, pin in loaded.unpinned.items():
+        log.warning(
+            "this file is not pinned: add this line, so that a replaced file is rejected",
+            encoding=name,
+            add=pin,
+        )
+    for entry in loaded.entries:
+        if not can_stream(entry.encoding):
+            log.warning(
+                "EncodeStream and CountStream reject this encoding: its split pattern is not a "
+                "named one",
+                encoding=entry.name,
+            )
+    for variable, meant in configuration.ignored_variables.items():
+        log.warning(
+            "ignored: this variable names no setting", variable=variable, did_you_mean=meant
+        )
+    page = ""
+    if playground.is_on(settings, known):
+        page = f"http{'s' * is_encrypted}://{_target(settings, grpc_address)}/"
+    log.info(
+        "serving",
+        version=__version__,
+        grpc_address=grpc_address,
+        http_address=http_address or NO_ADDRESS,
+        encodings=[entry.name for entry in loaded.entries],
+        backends=sorted({entry.encoding.backend for entry in loaded.entries}),
+        workers=workers,
+        playground=page or "off",
+    )
+    if settings.log_format == "console":
+        sys.stdout.write(startup_message(settings, loaded, grpc_address, http_address, page))
+        sys.stdout.flush()
+
+
+def startup_message(
+    settings: Settings, catalog: Catalog, grpc_address: str, http_address: str, page: str
+) -> str:
+    """The message for the console; see `log_start`. `page` is the address of the playground; "" if
+    it is off."""
+    target, credentials, how = _target(settings, grpc_address), "", "-plaintext"
+    if settings.api_keys_file is not None:
+        credentials += " --api-key-file KEY"
+    if settings.tls_cert_file is not None:
+        credentials += " --tls-ca CA.pem"
+        how = "-cacert CA.pem"
+    if settings.tls_client_ca_file is not None:
+        credentials += " --tls-cert CERTIFICATE.pem --tls-key KEY.pem"
+        how += " -cert CERTIFICATE.pem -key KEY.pem"
+    served = {name for entry in catalog.entries for name in (entry.name, *entry.aliases)}
+    return _MESSAGE.format(
+        names=", ".join(entry.name for entry in catalog.entries),
+        grpc_address=grpc_address,
+        http=f"http://{http_address}/metrics, /healthz, /readyz" if http_address else "none",
+        page=f"  page   {page} shows tokens in a browser\n" if page else "",
+        notes="" if catalog.all_native else _REFERENCE_NOTE,
+        command=_command(),
+        target=target,
+        encoding=_MODEL if _MODEL in served else catalog.entries[-1].name,
+        credentials=credentials,
+        reflection=f"  grpcurl {how} {target} list bytepair.v1.TokenizerService\n"
+        if settings.reflection
+        else "",
+    )
+
+
+def _is_private(address: str) -> bool:
+    """Whether only this machine can reach an address: a Unix socket, or loopback."""
+    if address.startswith("unix:"):
+        return True
+    host = split_address(address)[0]
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _target(settings: Settings, grpc_address: str) -> str:
+    """The address for a client on this machine: localhost where the server listens on all
+    interfaces, or on loopback with TLS, whose certificates usually hold names."""
+    host, colon, port = grpc_address.rpartition(":")
+    is_encrypted = settings.tls_cert_file is not None
+    is_localhost = host in ("0.0.0.0", "[::]") or (is_encrypted and host in ("127.0.0.1", "[::1]"))
+    return f"localhost:{port}" if is_localhost else f"{host}{colon}{port}"
+
+
+def _command() -> str:
+    """The client's command from another terminal: its path if the virtualenv is not activated."""
+    beside = Path(sys.executable).with_name("bytepair")
+    return str(beside) if not shutil.which("bytepair") and beside.exists() else "bytepair"
