@@ -49,10 +49,10 @@ impl CharsMap {
             .flatten();
         if let Some(value) = whole {
             // Aligned one to one; any further characters come from the cluster's last one.
-            let mut places = cluster.char_indices().map(|(offset, _)| start + offset);
+            let mut offsets = cluster.char_indices().map(|(offset, _)| start + offset);
             let mut from = start;
             for character in value.chars() {
-                from = places.next().unwrap_or(from);
+                from = offsets.next().unwrap_or(from);
                 made.given(character.encode_utf8(&mut [0; 4]), from);
             }
             return;

@@ -18,9 +18,9 @@ pub struct Decoder {
 /// Id to bytes.
 pub struct Middle {
     /// The range in `bytes` of each id; None for an id without a token.
-    places: Vec<Option<(u32, u32)>>,
+    ranges: Vec<Option<(u32, u32)>>,
     bytes: Vec<u8>,
-    /// The ids of the entries of `places`, if ids are too sparse to index it directly.
+    /// The ids of the entries of `ranges`, if ids are too sparse to index it directly.
     scattered: Option<Vec<u32>>,
 }
 
@@ -38,7 +38,7 @@ impl Middle {
         let max_id = ids.last().copied().unwrap_or(0);
         let scattered = (!is_dense(ids.len(), max_id)).then_some(ids);
         let mut found = Middle {
-            places: match &scattered {
+            ranges: match &scattered {
                 Some(ids) => vec![None; ids.len()],
                 None => vec![None; max_id as usize + 1],
             },
@@ -49,7 +49,7 @@ impl Middle {
             let start = found.bytes.len() as u32;
             found.bytes.extend_from_slice(token);
             if let Some(index) = found.index(*id) {
-                found.places[index] = Some((start, found.bytes.len() as u32));
+                found.ranges[index] = Some((start, found.bytes.len() as u32));
             }
         }
         found
@@ -59,7 +59,7 @@ impl Middle {
     pub fn max_id(&self) -> u32 {
         match &self.scattered {
             Some(ids) => ids.last().copied().unwrap_or(0),
-            None => self.places.len().saturating_sub(1) as u32,
+            None => self.ranges.len().saturating_sub(1) as u32,
         }
     }
 
@@ -72,7 +72,7 @@ impl Middle {
     }
 
     fn token(&self, id: u32) -> Option<&[u8]> {
-        let (start, end) = (*self.places.get(self.index(id)?)?)?;
+        let (start, end) = (*self.ranges.get(self.index(id)?)?)?;
         self.bytes.get(start as usize..end as usize)
     }
 }

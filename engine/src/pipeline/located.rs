@@ -122,16 +122,16 @@ impl Pipeline {
             &mut |piece, origins| {
                 let starts = origins.starts().unwrap_or_default();
                 if written {
-                    let places = written_places(text, piece, starts);
+                    let offsets = written_offsets(text, piece, starts);
                     pre_tokenise::read(piece, bytes);
                     self.model.locate(bytes, merging, cache, |id, at| {
-                        wanted = give(id, places[at.min(places.len() - 1)]);
+                        wanted = give(id, offsets[at.min(offsets.len() - 1)]);
                         wanted
                     });
                 } else {
                     self.model
                         .locate(piece.as_bytes(), merging, cache, |id, at| {
-                            wanted = give(id, place(text, piece, starts, at.min(piece.len() - 1)));
+                            wanted = give(id, offset(text, piece, starts, at.min(piece.len() - 1)));
                             wanted
                         });
                 }
@@ -143,7 +143,7 @@ impl Pipeline {
 }
 
 /// The origin of the byte `at` of a piece.
-fn place(text: &str, piece: &str, starts: &[usize], at: usize) -> usize {
+fn offset(text: &str, piece: &str, starts: &[usize], at: usize) -> usize {
     let start = starts[at];
     let boundary = (0..=at).rev().find(|&byte| piece.is_char_boundary(byte));
     let Some(character) = boundary.filter(|&byte| byte < at) else {
@@ -154,10 +154,10 @@ fn place(text: &str, piece: &str, starts: &[usize], at: usize) -> usize {
 }
 
 /// The origin of each byte that a piece in `ByteAlphabet`'s characters encodes.
-fn written_places(text: &str, piece: &str, starts: &[usize]) -> Vec<usize> {
+fn written_offsets(text: &str, piece: &str, starts: &[usize]) -> Vec<usize> {
     let mut before = None;
     let mut within = 0;
-    let places = piece.char_indices().map(|(at, character)| {
+    let offsets = piece.char_indices().map(|(at, character)| {
         let start = starts[at];
         within = if before == Some(start) { within + 1 } else { 0 };
         before = Some(start);
@@ -171,5 +171,5 @@ fn written_places(text: &str, piece: &str, starts: &[usize]) -> Vec<usize> {
             .map(pre_tokenise::written);
         start + if came == Some(character) { within } else { 0 }
     });
-    places.collect()
+    offsets.collect()
 }

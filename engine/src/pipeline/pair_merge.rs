@@ -44,7 +44,7 @@ impl Pairs {
         let mut entries = vec![free; capacity].into_boxed_slice();
         for &(left, right, priority, result) in pairs {
             let pair = u64::from(left) << 32 | u64::from(right);
-            let mut at = place(pair, capacity);
+            let mut at = slot(pair, capacity);
             while entries[at].pair != NONE && entries[at].pair != pair {
                 at = (at + 1) & (capacity - 1);
             }
@@ -64,7 +64,7 @@ impl Pairs {
         }
         let pair = u64::from(left) << 32 | u64::from(right);
         let mask = self.entries.len() - 1;
-        let mut at = place(pair, self.entries.len());
+        let mut at = slot(pair, self.entries.len());
         loop {
             let entry = &self.entries[at];
             if entry.pair == pair || entry.pair == NONE {
@@ -76,7 +76,7 @@ impl Pairs {
 }
 
 #[inline(always)]
-fn place(pair: u64, capacity: usize) -> usize {
+fn slot(pair: u64, capacity: usize) -> usize {
     fold(pair ^ 0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03) as usize & (capacity - 1)
 }
 

@@ -71,7 +71,7 @@ impl Spacing {
         while at < stretch.len() {
             let run = self.plain_run(&stretch.as_bytes()[at..]);
             let (given, length) = if run == 0 {
-                self.place(stretch, at)
+                self.value_at(stretch, at)
             } else {
                 (&stretch[at..at + run], run)
             };
@@ -127,7 +127,7 @@ impl Spacing {
 
     /// The value at a position, and the length of its source.
     #[inline]
-    fn place<'a>(&'a self, stretch: &'a str, at: usize) -> (&'a str, usize) {
+    fn value_at<'a>(&'a self, stretch: &'a str, at: usize) -> (&'a str, usize) {
         if let Some(kept) = &self.kept {
             let here = Input::new(stretch).range(at..).anchored(Anchored::Yes);
             if let Some(found) = kept.find(here) {

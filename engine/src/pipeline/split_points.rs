@@ -47,7 +47,7 @@ impl Joined {
         let words = (pairs.len() * BITS_FOR_EACH / 64).next_power_of_two();
         let mut bits = vec![0; words].into_boxed_slice();
         for pair in pairs {
-            let (word, bit) = place(pair, words);
+            let (word, bit) = slot(pair, words);
             bits[word] |= bit;
         }
         Joined { bits }
@@ -56,7 +56,7 @@ impl Joined {
     /// Whether two characters may be adjacent within a token.
     #[inline(always)]
     pub fn has(&self, left: char, right: char) -> bool {
-        let (word, bit) = place(packed((left, right)), self.bits.len());
+        let (word, bit) = slot(packed((left, right)), self.bits.len());
         self.bits[word] & bit != 0
     }
 }
@@ -67,7 +67,7 @@ fn packed((left, right): (char, char)) -> u64 {
 }
 
 #[inline(always)]
-fn place(pair: u64, words: usize) -> (usize, u64) {
+fn slot(pair: u64, words: usize) -> (usize, u64) {
     let hash = fold(pair ^ 0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03);
     ((hash >> 32) as usize & (words - 1), 1 << (hash >> 58 & 63))
 }

@@ -77,8 +77,7 @@ impl<'a> LookedUp<'a> {
         }
         let spelled = unit.iter().map(|&byte| model.byte_tokens[byte as usize]);
         if spelled.clone().all(|id| id.is_some()) {
-            let places = start..;
-            let parts = spelled.flatten().zip(places);
+            let parts = spelled.flatten().zip(start..);
             self.found
                 .extend(parts.map(|(symbol, start)| Part { symbol, start }));
             return;

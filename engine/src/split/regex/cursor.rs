@@ -98,9 +98,9 @@ impl Stage {
         let piece = &text[self.start..self.end];
         let from = self.at - self.start;
         self.at = match first_match(&mut self.matcher, program, piece, from) {
-            Some((place, end)) if place > from => {
+            Some((start, end)) if start > from => {
                 self.found = Some(self.start + end);
-                self.start + place
+                self.start + start
             }
             Some((_, end)) => self.start + end,
             None => self.end,
@@ -117,14 +117,14 @@ fn first_match(
     piece: &[u8],
     from: usize,
 ) -> Option<(usize, usize)> {
-    let mut place = from;
-    while place < piece.len() {
-        if let Some(end) = matcher.match_at(program, piece, place) {
-            return Some((place, end));
+    let mut start = from;
+    while start < piece.len() {
+        if let Some(end) = matcher.match_at(program, piece, start) {
+            return Some((start, end));
         }
-        place += 1;
-        while place < piece.len() && piece[place] & 0xc0 == 0x80 {
-            place += 1;
+        start += 1;
+        while start < piece.len() && piece[start] & 0xc0 == 0x80 {
+            start += 1;
         }
     }
     None

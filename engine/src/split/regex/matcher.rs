@@ -223,8 +223,8 @@ impl Matcher {
                         }
                         if self.memo.has_failed(choice.slot, at) {
                             match self.backtrack(subject, base) {
-                                Some(place) => {
-                                    (pc, at) = place;
+                                Some(resumed) => {
+                                    (pc, at) = resumed;
                                     continue;
                                 }
                                 None => return None,
@@ -289,9 +289,9 @@ impl Matcher {
                 }
             };
             match advanced {
-                Some(place) => (pc, at) = place,
+                Some(resumed) => (pc, at) = resumed,
                 None => match self.backtrack(subject, base) {
-                    Some(place) => (pc, at) = place,
+                    Some(resumed) => (pc, at) = resumed,
                     None => return None,
                 },
             }

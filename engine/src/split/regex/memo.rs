@@ -42,7 +42,7 @@ impl Memo {
         }
         // Done rarely, so that it costs no more than the work that made the entries.
         if self.won.len() + self.shortened.len() > 2 * self.entries_kept + 1024 {
-            self.won.retain(|&(_, place), _| place >= at);
+            self.won.retain(|&(_, position), _| position >= at);
             self.shortened.retain(|&(_, end), _| end >= at);
             self.entries_kept = self.won.len() + self.shortened.len();
         }
@@ -106,12 +106,12 @@ impl Memo {
         known.failed_from = known.failed_from.min(from);
     }
 
-    /// Records that the form that ends at `place` is part of a match that ends at `end`. Needs a
+    /// Records that the form that ends at `shortened_end` is part of a match that ends at `end`. Needs a
     /// call of `shorten` for the same run before.
-    pub fn win_shortened(&mut self, slot: u32, run_end: usize, place: usize, end: End) {
+    pub fn win_shortened(&mut self, slot: u32, run_end: usize, shortened_end: usize, end: End) {
         let known = self.shortened.get_mut(&(slot, run_end));
         if let Some(known) = known {
-            known.won = Some((place, end));
+            known.won = Some((shortened_end, end));
         }
     }
 

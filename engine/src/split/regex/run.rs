@@ -71,8 +71,8 @@ impl Matcher {
                 .then(|| self.memo.shortened(slot, key))
                 .flatten()
             {
-                if let Some((place, won)) = known.won {
-                    return if least <= place {
+                if let Some((shortened_end, won)) = known.won {
+                    return if least <= shortened_end {
                         Entered::Won(won)
                     } else {
                         Entered::Failed
