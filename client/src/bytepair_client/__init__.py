@@ -8,7 +8,20 @@
 `AsyncTokenizerClient` has the same methods for asyncio. Every error is a TokenizerError.
 """
 
-from bytepair_client import _quiet  # noqa: F401
+import os
+
+__version__ = "0.1.0"
+
+# gRPC writes failed TLS handshakes to standard error in the words of OpenSSL, although the
+# exceptions say what is wrong. It reads this variable when it is imported, so it is imported before
+# all else; the program and its children keep their own value.
+if "GRPC_VERBOSITY" in os.environ:
+    import grpc
+else:
+    os.environ["GRPC_VERBOSITY"] = "NONE"
+    import grpc  # noqa: F401
+
+    del os.environ["GRPC_VERBOSITY"]
 
 # isort: split
 from bytepair_client import _errors
@@ -30,7 +43,6 @@ from bytepair_client._options import NOT_GIVEN, Tls
 from bytepair_client._streams.async_stream import AsyncStream
 from bytepair_client._streams.stream import Stream
 from bytepair_client._text import Segments, SpecialToken, Text, special
-from bytepair_client._version import __version__
 
 __all__ = [
     "NOT_GIVEN",

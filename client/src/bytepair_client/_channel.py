@@ -9,8 +9,8 @@ import socket
 import ssl
 from typing import Final
 
+from bytepair_client import __version__
 from bytepair_client import _options as options
-from bytepair_client._version import __version__
 
 KEEPALIVE_TIMEOUT_S = 10.0
 # gRPC's own second would outlast every retry of a call, and two minutes a server's absence.

@@ -12,8 +12,7 @@ import grpc
 from google.protobuf.message import Message
 
 from bytepair_client._base import BaseClient
-from bytepair_client._call import Method, Prepared, StreamCall, run
-from bytepair_client._methods import method_of
+from bytepair_client._call import Method, Prepared, StreamCall, method_of, run
 from bytepair_client._operations import chats, context, decoding, describing, encoding
 from bytepair_client._options import Defaults
 from bytepair_client._status import FailedCall

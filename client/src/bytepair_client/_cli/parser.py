@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from bytepair_client import __version__
 from bytepair_client._cli.output import ExitStatus
 from bytepair_client._client import TokenizerClient
 from bytepair_client._operations.context import Keep
 from bytepair_client._operations.requests import Level
 from bytepair_client._options import DEFAULT_MAX_UNARY_BYTES, DEFAULT_TARGET, DEFAULT_TIMEOUT_S
-from bytepair_client._version import __version__
 
 TARGET_VARIABLE = "BYTEPAIR_TARGET"
 ENCODING_VARIABLE = "BYTEPAIR_ENCODING"

@@ -9,9 +9,8 @@ from typing import Any, Generic, Self, TypeVar
 from google.protobuf.message import Message
 
 from bytepair_client._call import StreamCall
-from bytepair_client._streams.base import BaseStream
 from bytepair_client._streams.duplex import Duplex
-from bytepair_client._streams.state import StreamState
+from bytepair_client._streams.state import BaseStream, StreamState
 
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")

@@ -13,8 +13,7 @@ from google.protobuf.message import Message
 
 from bytepair_client._call import StreamCall, run
 from bytepair_client._status import FailedCall
-from bytepair_client._streams.base import BaseStream
-from bytepair_client._streams.state import StreamState
+from bytepair_client._streams.state import BaseStream, StreamState
 
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")
