@@ -40,6 +40,7 @@ HOSTILE = {
     "letters with marks": "e\u0301" * 60_000,
     "emoji": "\U0001f468\u200d\U0001f469" * 20_000,
     "final consonants of Hangul": "\u11a8" * 60_000,
+    "closers after a full stop": "a." + ")]" * 100_000,
 }
 LAWS_TEXT = (
     "Naïve cafés 🧠 and 👨‍👩‍👧‍👦 families. Flags: 🇩🇪🇫🇷! Two  spaces, a\ttab.\r\n\r\n"

@@ -2,7 +2,8 @@
 //! `context/boundaries.py` finds, for texts in which letters and line ends are near.
 
 use crate::breaks::{self, Level};
-use crate::split::{class_of, is_letter};
+use crate::sentences;
+use crate::split::is_letter;
 
 /// Bytes that are searched for a letter or a line end before a block and after it.
 const FAR: usize = 512;
@@ -133,7 +134,7 @@ fn parts_between(
             return Err(Unclear);
         }
     }
-    if level == Level::Sentence && high < text.len() && !may_end_sentence(&text[first..high]) {
+    if level == Level::Sentence && high < text.len() && !sentences::may_end(&text[first..high]) {
         return Ok(Vec::new());
     }
     let mut last = high;
@@ -147,7 +148,7 @@ fn parts_between(
             return Err(Unclear);
         }
     }
-    let ends = breaks::ends_in_bytes(&text[first..last], level);
+    let ends = breaks::ends(&text[first..last], level);
     let ends = ends.into_iter().map(|end| first + end);
     Ok(ends.filter(|end| (low + 1..=high).contains(end)).collect())
 }
@@ -160,22 +161,6 @@ fn resets(character: char) -> bool {
         '\u{2139}' | '\u{ff9e}' | '\u{ff9f}' => false,
         _ => is_letter(character),
     }
-}
-
-/// Whether text may hold what ends a sentence: what does is punctuation or a line's end.
-fn may_end_sentence(text: &str) -> bool {
-    const PUNCTUATION: u8 = 6;
-    const SPACE: u8 = 8;
-    if text.is_ascii() {
-        return text.bytes().any(|byte| b".!?\n\r".contains(&byte));
-    }
-    text.chars().any(|character| {
-        if character.is_ascii() {
-            ".!?\n\r".contains(character)
-        } else {
-            matches!(class_of(u32::from(character)), PUNCTUATION | SPACE)
-        }
-    })
 }
 
 /// The last line end behind `start` and at or before `place`.
@@ -284,7 +269,7 @@ mod tests {
             let parts = random.below(30);
             let text: String = (0..parts).map(|_| few[random.below(few.len())]).collect();
             for level in [Level::Grapheme, Level::Word, Level::Sentence] {
-                let all = breaks::ends_in_bytes(&text, level);
+                let all = breaks::ends(&text, level);
                 let places = text.char_indices().map(|(place, _)| place);
                 let places = places.chain([text.len()]);
                 for place in places.filter(|&place| place > 0) {
@@ -335,16 +320,12 @@ mod tests {
                         (format!("{left}{letter}{right}"), format!("{letter}{right}"));
                     for level in [Level::Grapheme, Level::Word, Level::Sentence] {
                         let from = left.len();
-                        let found = breaks::ends_in_bytes(&whole, level).into_iter();
+                        let found = breaks::ends(&whole, level).into_iter();
                         let found: Vec<usize> = found
                             .filter(|&end| end > from)
                             .map(|end| end - from)
                             .collect();
-                        assert_eq!(
-                            found,
-                            breaks::ends_in_bytes(&alone, level),
-                            "{whole:?} {level:?}"
-                        );
+                        assert_eq!(found, breaks::ends(&alone, level), "{whole:?} {level:?}");
                     }
                 }
             }

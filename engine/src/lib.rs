@@ -25,6 +25,7 @@ mod python;
 #[cfg(test)]
 mod random;
 mod scan;
+mod sentences;
 pub mod split;
 mod suffixes;
 pub mod train;

@@ -103,3 +103,11 @@ def test_no_text_changes_what_comes_after_a_restart(text: str, level: Level) -> 
         assert start <= place
         rest = [start + end for end in Boundaries(text[start:]).between(level, 0, len(text))]
         assert rest == [end for end in whole.between(level, 0, len(text)) if end > start]
+
+
+@pytest.mark.parametrize("follows", ["א", "b"])
+def test_what_follows_many_full_stops_and_closers_is_looked_for_once(follows: str) -> None:
+    """Looked for at each of them it takes minutes, and the test its time limit."""
+    text = "a." + 200_000 * ")]" + follows
+    expected = [len(text) - 1, len(text)] if follows == "א" else [len(text)]
+    assert list(Boundaries(text).between("sentence", 0, len(text))) == expected

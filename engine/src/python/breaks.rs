@@ -18,7 +18,15 @@ pub(super) fn break_ends(text: &Bound<'_, PyString>, level: &str) -> PyResult<Ve
         _ => return Err(PyValueError::new_err("level")),
     };
     let utf8 = utf8(text)?;
-    released(text.py(), utf8.len(), || breaks::ends(utf8, level))
+    released(text.py(), utf8.len(), || {
+        let (mut start, mut place) = (0, 0);
+        let mut ends = breaks::ends(utf8, level);
+        for end in &mut ends {
+            place += utf8[start..*end].chars().count();
+            start = std::mem::replace(end, place);
+        }
+        ends
+    })
 }
 
 /// Returns the version of Unicode behind `break_ends`.

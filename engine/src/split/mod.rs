@@ -11,7 +11,7 @@ pub mod regex;
 mod rules;
 mod split_points;
 
-pub use class::{UNICODE_VERSION, class_of, is_letter};
+pub use class::{UNICODE_VERSION, is_letter};
 pub use split_points::{is_split_point, next_split_point};
 
 use std::sync::Arc;
