@@ -341,7 +341,7 @@ KNOWN = ["[callers.a]", "certificates = ['dns:a.example']"]
         ),
         (
             ["tls_cert_file = 'odd.pem'", "tls_key_file = 'odd-key.pem'"],
-            "odd.pem: gRPC does not support this key; make one for RSA, or EC with P-256",
+            "odd.pem: gRPC does not support this key; use RSA, or EC with P-256",
         ),
         (
             [*ENCRYPTED, "tls_client_ca_file = 'old-ca.pem'", *KNOWN],

@@ -25,24 +25,24 @@ def load(settings: Settings, base_dir: Path, encodings: Collection[str]) -> dict
     """
     found: dict[str, ChatFormat] = {name: get_chat_format(name) for name in list_chat_formats()}
     for table in settings.chat_formats:
-        place = f"chat_formats.{table.name}"
+        setting = f"chat_formats.{table.name}"
         if table.name in found:
-            raise ConfigurationError(f"{place}: there is a chat format of this name already")
+            raise ConfigurationError(f"{setting}: there is a chat format of this name already")
         unknown = [name for name in table.encodings if name not in encodings]
         if unknown:
             raise ConfigurationError(
-                f"{place}: encodings: no encoding of this canonical name is loaded: {unknown[0]}"
+                f"{setting}: encodings: no encoding of this canonical name is loaded: {unknown[0]}"
             )
-        found[table.name] = _loaded(place, table, base_dir)
+        found[table.name] = _loaded(setting, table, base_dir)
     return found
 
 
-def _loaded(place: str, table: ChatFormatTable, base_dir: Path) -> ChatFormat:
+def _loaded(setting: str, table: ChatFormatTable, base_dir: Path) -> ChatFormat:
     try:
         from bytepair_engine.chat.templates import load_template
     except ImportError:
         raise ConfigurationError(
-            f"{place}: chat templates need Jinja2; install bytepair-engine[templates]"
+            f"{setting}: chat templates need Jinja2; install bytepair-engine[templates]"
         ) from None
     path = base_dir / table.file
     given: Mapping[str, Any] = table.model_dump(exclude={"name", "file"})
@@ -50,7 +50,7 @@ def _loaded(place: str, table: ChatFormatTable, base_dir: Path) -> ChatFormat:
         return load_template(table.name, path, **given)
     except BadTemplate as error:
         line = "" if error.line is None else f", line {error.line} of the template"
-        raise ConfigurationError(f"{place}: {path}{line}: {error.fault}") from None
+        raise ConfigurationError(f"{setting}: {path}{line}: {error.fault}") from None
     except (OSError, ValueError) as error:  # ValueError: the path holds a NUL
         reason = getattr(error, "strerror", None) or "no such path"
-        raise ConfigurationError(f"{place}: {path}: cannot be read: {reason}") from None
+        raise ConfigurationError(f"{setting}: {path}: cannot be read: {reason}") from None

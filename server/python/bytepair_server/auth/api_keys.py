@@ -51,35 +51,35 @@ def read(path: Path, reserved: Collection[str] = ()) -> Keys:
         ConfigurationError: The file is invalid. Its values are never quoted: one may be a key
             that was not hashed.
     """
-    place = f"api_keys_file {path}"
+    setting = f"api_keys_file {path}"
     try:
-        table = tomllib.loads(contents(place, path).decode())
+        table = tomllib.loads(contents(setting, path).decode())
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{place}: is not TOML{_where(error)}") from None
+        raise ConfigurationError(f"{setting}: is not TOML{_where(error)}") from None
     except UnicodeDecodeError:
-        raise ConfigurationError(f"{place}: is not UTF-8") from None
+        raise ConfigurationError(f"{setting}: is not UTF-8") from None
     keys: dict[bytes, str] = {}
     for caller, hashes in table.items():
         if caller in reserved:
-            raise ConfigurationError(f"{place}: the name {caller!r} is reserved; choose another")
+            raise ConfigurationError(f"{setting}: the name {caller!r} is reserved; choose another")
         if not caller.isprintable() or not caller:
-            raise ConfigurationError(f"{place}: {caller!r} is not a printable name")
+            raise ConfigurationError(f"{setting}: {caller!r} is not a printable name")
         if not isinstance(hashes, list):
-            raise ConfigurationError(f"{place}: caller {caller!r} needs a list of key hashes")
+            raise ConfigurationError(f"{setting}: caller {caller!r} needs a list of key hashes")
         for index, entry in enumerate(hashes):
             match = _HASH.fullmatch(entry) if isinstance(entry, str) else None
             if match is None:
                 raise ConfigurationError(
-                    f"{place}: entry {index} of caller {caller!r} is not 'sha256:' and 64 "
+                    f"{setting}: entry {index} of caller {caller!r} is not 'sha256:' and 64 "
                     "lower-case hexadecimal digits; make one by: printf %s KEY | sha256sum"
                 )
             digest = bytes.fromhex(match[1])
             if keys.setdefault(digest, caller) != caller:
                 raise ConfigurationError(
-                    f"{place}: callers {keys[digest]!r} and {caller!r} share a key"
+                    f"{setting}: callers {keys[digest]!r} and {caller!r} share a key"
                 )
     if not table:
-        raise ConfigurationError(f"{place}: names no caller, so every call would be rejected")
+        raise ConfigurationError(f"{setting}: names no caller, so every call would be rejected")
     return Keys(keys, frozenset(table))
 
 

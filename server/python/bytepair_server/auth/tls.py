@@ -100,7 +100,7 @@ def _pem(setting: str, path: Path) -> bytes:
     return contents(f"{setting} {path}", path)
 
 
-def _check(place: str, chain: bytes) -> None:
+def _check(setting: str, chain: bytes) -> None:
     """Raise ConfigurationError for a certificate that gRPC or all clients reject silently."""
     from cryptography import x509  # costs megabytes, and only TLS needs it
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -109,20 +109,20 @@ def _check(place: str, chain: bytes) -> None:
         own = x509.load_pem_x509_certificate(chain)
         key = own.public_key()
     except ValueError:
-        raise ConfigurationError(f"{place}: holds no certificate that can be read") from None
+        raise ConfigurationError(f"{setting}: holds no certificate that can be read") from None
     curves = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
     if not isinstance(key, rsa.RSAPublicKey | ed25519.Ed25519PublicKey) and not (
         isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, curves)
     ):
         raise ConfigurationError(
-            f"{place}: gRPC does not support this key; make one for RSA, or EC with P-256 or P-384"
+            f"{setting}: gRPC does not support this key; use RSA, or EC with P-256 or P-384"
         )
     now = datetime.now(UTC)
     if not _is_valid(own, now):
-        raise ConfigurationError(f"{place}: {_validity(own, now)}: every client would reject it")
+        raise ConfigurationError(f"{setting}: {_validity(own, now)}: every client would reject it")
 
 
-def _check_authorities(place: str, bundle: bytes) -> None:
+def _check_authorities(setting: str, bundle: bytes) -> None:
     """Raise ConfigurationError if no certificate of the bundle is valid now: gRPC would close every
     connection without a message. During a rotation some may have expired."""
     from cryptography import x509  # imported late, see `_check`
@@ -134,7 +134,7 @@ def _check_authorities(place: str, bundle: bytes) -> None:
     now = datetime.now(UTC)
     if not any(_is_valid(each, now) for each in found):
         raise ConfigurationError(
-            f"{place}: {_validity(found[0], now)}: every client certificate would be rejected"
+            f"{setting}: {_validity(found[0], now)}: every client certificate would be rejected"
         )
 
 

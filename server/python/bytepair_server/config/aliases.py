@@ -36,20 +36,20 @@ def aliases_of(settings: Settings) -> dict[str, str]:
             raise ConfigurationError(f"encodings.{name}: {name!r} is built in; {_REMEDY}")
     published = aliases()
     own: dict[str, str] = {}
-    for place, alias, name in _own(settings):
+    for setting, alias, name in _own(settings):
         if not alias.isprintable() or " " in alias or not 0 < len(alias) <= MAX_CHARACTERS:
             raise ConfigurationError(
-                f"{place}: {alias[:MAX_CHARACTERS]!r} must be 1 to {MAX_CHARACTERS} printable "
+                f"{setting}: {alias[:MAX_CHARACTERS]!r} must be 1 to {MAX_CHARACTERS} printable "
                 "characters without spaces"
             )
         if not alias.strip(STAR):
             raise ConfigurationError(
-                f"{place}: {alias!r} matches every name, and an unknown one must be an error; "
+                f"{setting}: {alias!r} matches every name, and an unknown one must be an error; "
                 "begin it with what the names have in common"
             )
         if name not in served:
             raise ConfigurationError(
-                f"{place}: no encoding of the canonical name {name!r} is configured; "
+                f"{setting}: no encoding of the canonical name {name!r} is configured; "
                 f"configured: {', '.join(sorted(served))}"
             )
         taken = own.setdefault(alias, name)
@@ -58,7 +58,7 @@ def aliases_of(settings: Settings) -> dict[str, str]:
         elif published.get(alias) in served:
             taken = published[alias]
         if taken != name:
-            raise ConfigurationError(f"{place}: {alias!r} already names {taken}; {_REMEDY}")
+            raise ConfigurationError(f"{setting}: {alias!r} already names {taken}; {_REMEDY}")
     if len(own) > MAX_ALIASES:
         raise ConfigurationError(
             f"aliases: {len(own)} names, and {MAX_ALIASES} at most; write patterns"
@@ -75,7 +75,7 @@ def aliases_of(settings: Settings) -> dict[str, str]:
 
 
 def _own(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """The operator's aliases: the place in the configuration, the alias, the canonical name."""
+    """The operator's aliases: the setting that holds it, the alias, the canonical name."""
     for name, table in settings.encodings.items():
         # Whatever else this key may hold is rejected when the encoding is loaded.
         listed = table.get("aliases", ())

@@ -27,16 +27,10 @@ CONFIG_VARIABLE: Final = "BYTEPAIR_CONFIG"
 
 #: Variables of the command `bytepair`, which a health probe has in the server's environment.
 _CLIENTS: Final = frozenset(
-    PREFIX + name
-    for name in (
-        "API_KEY",
-        "ENCODING",
-        "TARGET",
-        "TLS_CA",
-        "TLS_CERT",
-        "TLS_KEY",
-        "TLS_SERVER_NAME",
-    )
+    {
+        *("BYTEPAIR_API_KEY", "BYTEPAIR_ENCODING", "BYTEPAIR_TARGET", "BYTEPAIR_TLS_CA"),
+        *("BYTEPAIR_TLS_CERT", "BYTEPAIR_TLS_KEY", "BYTEPAIR_TLS_SERVER_NAME"),
+    }
 )
 #: The settings that name a file: a path in a flag or a variable is relative to where the command
 #: is run, and one in the file to the file's folder.
@@ -86,23 +80,22 @@ class Configuration:
     ignored_variables: Mapping[str, str]
 
 
-def contents(place: str, path: Path) -> bytes:
-    """What a file holds.
+def contents(setting: str, path: Path) -> bytes:
+    """The content of a file.
 
     Args:
-        place: What errors begin with: the setting that names the file, and the file.
-        path: Where it is.
+        setting: How errors begin: the setting that names the file, and the file.
+        path: The path of the file.
     Raises:
-        ConfigurationError: It cannot be read, or is no file: reading a pipe may wait for
-            ever.
+        ConfigurationError: It cannot be read, or is not a file: reading a pipe may block for ever.
     """
     try:
         if path.exists() and not path.is_file():
-            raise ConfigurationError(f"{place}: is not a file")
+            raise ConfigurationError(f"{setting}: is not a file")
         return path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: the path holds a NUL
         reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigurationError(f"{place}: cannot be read: {reason}") from None
+        raise ConfigurationError(f"{setting}: cannot be read: {reason}") from None
 
 
 def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Configuration:
@@ -162,15 +155,15 @@ def _explain(error: ValidationError, origin: Mapping[str, str]) -> list[str]:
     lines = []
     for fault in error.errors(include_url=False):
         name = str(fault["loc"][0])
-        place = ".".join(str(part) for part in fault["loc"])
+        key = ".".join(str(part) for part in fault["loc"])
         source = origin.get(name, "default")
         if fault["type"] == "extra_forbidden":
             # A table of the file has settings of its own.
             known = _TABLES[name].model_fields if name in _TABLES else Settings.model_fields
             hint = _hint(str(fault["loc"][-1]), known)
-            lines.append(f"{place} (from {source}): no such setting{hint}")
+            lines.append(f"{key} (from {source}): no such setting{hint}")
             continue
-        lines.append(f"{place} (from {source}): {problem(fault)}. The setting: {described(name)}")
+        lines.append(f"{key} (from {source}): {problem(fault)}. The setting: {described(name)}")
     return lines
 
 

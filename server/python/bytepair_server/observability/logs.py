@@ -48,7 +48,7 @@ def configure(
         lines.add_lost_lines,
     ]
     if worker is not None:
-        shared.append(_Worker(worker))
+        shared.append(lambda _, __, event: {**event, "worker": worker})
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if log_format == "json"
@@ -132,19 +132,6 @@ def _cut(line: bytes, max_bytes: int) -> bytes:
     return line if len(line) <= max_bytes else line[: max_bytes - len(_CUT)] + _CUT
 
 
-class _Worker:
-    """Adds the worker's number to each line."""
-
-    def __init__(self, number: int) -> None:
-        self._number: Final = number
-
-    def __call__(
-        self, _: object, __: str, event: structlog.typing.EventDict
-    ) -> structlog.typing.EventDict:
-        event["worker"] = self._number
-        return event
-
-
 def _without_messages(
     _: object, __: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
@@ -162,14 +149,14 @@ def _without_messages(
 
 
 def frames(error: BaseException | None) -> list[str]:
-    """An exception as types and places, its causes first.
+    """An exception as types and lines of code, its causes first.
 
     Its message is left out on purpose: it may quote the input (as that of a KeyError does).
     """
     lines: list[str] = []
     while error is not None:
-        places = traceback.extract_tb(error.__traceback__)
-        chain = [f"{place.filename}:{place.lineno} in {place.name}" for place in places]
+        stack = traceback.extract_tb(error.__traceback__)
+        chain = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in stack]
         if len(chain) > MAX_FRAMES:
             left_out = len(chain) - MAX_FRAMES
             half = MAX_FRAMES // 2

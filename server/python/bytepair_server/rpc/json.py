@@ -22,7 +22,7 @@ from bytepair_server.rpc import limits
 #: Maximum size of a request in JSON, which costs several times the binary form.
 MAX_BYTES: Final = 1 << 20
 
-#: What protobuf's errors say without quoting a value: which field, and which place.
+#: What protobuf's errors say without quoting a value: which field, and which position.
 _INVALID_FIELD: Final = re.compile(r"Failed to parse (\w+) field")
 _POSITION: Final = re.compile(r"line \d+ column \d+")
 

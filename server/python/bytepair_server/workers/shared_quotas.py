@@ -119,13 +119,13 @@ class QuotaStore:
 
 
 @contextmanager
-def _locked(descriptor: int | None, place: int) -> Iterator[None]:
-    """Hold a record lock on the byte `place` of a file; without a descriptor, no lock."""
+def _locked(descriptor: int | None, byte: int) -> Iterator[None]:
+    """Hold a record lock on a byte of a file; without a descriptor, no lock."""
     if descriptor is None or sys.platform == "win32":
         yield
         return
-    fcntl.lockf(descriptor, fcntl.LOCK_EX, 1, place)
+    fcntl.lockf(descriptor, fcntl.LOCK_EX, 1, byte)
     try:
         yield
     finally:
-        fcntl.lockf(descriptor, fcntl.LOCK_UN, 1, place)
+        fcntl.lockf(descriptor, fcntl.LOCK_UN, 1, byte)
