@@ -31,7 +31,7 @@ _STREAMS: Final = 1
 class Bucket:
     """A token bucket in two cells: the tokens that are missing, and the time of that value."""
 
-    __slots__ = ("_at", "_burst", "_cells", "_clock", "_rate")
+    __slots__ = ("_at", "_burst", "_cells", "_clock", "rate")
 
     def __init__(
         self, rate: float, burst: float, cells: memoryview[float], at: int, clock: Clock
@@ -45,7 +45,7 @@ class Bucket:
             at: Index of the first of its two cells.
             clock: A monotonic clock in seconds that all processes share.
         """
-        self._rate: Final = rate
+        self.rate: Final = rate
         self._burst: Final = burst
         self._cells: Final = cells
         self._at: Final = at
@@ -54,9 +54,9 @@ class Bucket:
     def wait(self, cost: float) -> float:
         """Seconds until `cost` tokens can be taken; 0 if they can be taken now."""
         cells, at, now = self._cells, self._at, self._clock()
-        taken = max(0.0, cells[at] - (now - cells[at + 1]) * self._rate)
+        taken = max(0.0, cells[at] - (now - cells[at + 1]) * self.rate)
         cells[at], cells[at + 1] = taken, now
-        return max(0.0, min(cost, self._burst) - (self._burst - taken)) / self._rate
+        return max(0.0, min(cost, self._burst) - (self._burst - taken)) / self.rate
 
     def take(self, cost: float) -> None:
         """Take tokens. The bucket may go into debt."""
@@ -66,7 +66,7 @@ class Bucket:
 class Quota:
     """The use and the limits of one caller. Not thread-safe."""
 
-    __slots__ = ("_account", "_bytes", "_max_concurrent", "_max_streams", "_requests", "_table")
+    __slots__ = ("_account", "_bytes", "_max_concurrent", "_max_streams", "_requests")
 
     def __init__(self, table: QuotaTable, account: Account, clock: Clock = monotonic) -> None:
         """Apply limits to an account.
@@ -77,7 +77,6 @@ class Quota:
             clock: See `Bucket`.
         """
         cells = account.cells
-        self._table: Final = table
         self._account: Final = account
         self._requests = _bucket(table.requests_per_second, table.request_burst, cells, 0, clock)
         self._bytes = _bucket(
@@ -135,13 +134,12 @@ class Quota:
 
     def _charge(self, size: int) -> None:
         """Charge a request and its bytes, or neither."""
-        requests, message_bytes, table = self._requests, self._bytes, self._table
+        requests, message_bytes = self._requests, self._bytes
         if requests is not None and (delay := requests.wait(1)):
-            raise QuotaExceeded("requests_per_second", _known(table.requests_per_second), delay)
+            raise QuotaExceeded("requests_per_second", requests.rate, delay)
         if message_bytes is not None:
             if delay := message_bytes.wait(size):
-                limit = _known(table.input_bytes_per_second)
-                raise QuotaExceeded("input_bytes_per_second", limit, delay)
+                raise QuotaExceeded("input_bytes_per_second", message_bytes.rate, delay)
             message_bytes.take(size)
         if requests is not None:
             requests.take(1)
@@ -208,8 +206,3 @@ def _bucket(
         return None
     # A capacity below one would never hold a whole request.
     return Bucket(rate, max(1.0, rate) if burst is None else burst, cells, at, clock)
-
-
-def _known(limit: float | None) -> float:
-    assert limit is not None  # a bucket has a rate
-    return limit
