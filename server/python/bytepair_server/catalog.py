@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from bytepair_engine import (
     Encoding,
@@ -182,9 +181,10 @@ def load(settings: Settings, base_dir: Path) -> Catalog:
     aliases = aliases_of(settings)
     entries: list[Entry] = []
     failed: dict[str, str] = {}
-    for name, get in _configured(settings, base_dir, aliases).items():
+    for name in dict.fromkeys((*settings.builtin_encodings, *settings.encodings)):
+        other_names = [alias for alias, meant in aliases.items() if meant == name]
         try:
-            entries.append(get())
+            entries.append(_entry(name, other_names, settings, base_dir))
         except (ConfigurationError, SelfTestFailed) as error:
             if not settings.serve_without_bad_encodings:
                 raise
@@ -203,45 +203,20 @@ def load(settings: Settings, base_dir: Path) -> Catalog:
     return catalog
 
 
-def _configured(
-    settings: Settings, base_dir: Path, aliases: Mapping[str, str]
-) -> dict[str, Callable[[], Entry]]:
-    """A loader for each configured encoding, by name."""
-    other_names: dict[str, list[str]] = {}
-    for alias, name in aliases.items():
-        other_names.setdefault(name, []).append(alias)
-    builtin = {
-        name: partial(_builtin, name, other_names.get(name, []), settings)
-        for name in settings.builtin_encodings
-    }
-    declared = {
-        name: partial(_declared, name, table, other_names.get(name, []), base_dir, settings)
-        for name, table in settings.encodings.items()
-    }
-    return {**builtin, **declared}
-
-
-def _builtin(name: str, other_names: list[str], settings: Settings) -> Entry:
+def _entry(name: str, other_names: list[str], settings: Settings, base_dir: Path) -> Entry:
+    """Load an encoding: a declared one, or else a built-in one."""
+    table = settings.encodings.get(name)
+    cache_bytes, threads = settings.cache_bytes, settings.threads_per_call
     try:
-        return verified(
-            get_encoding(name, cache_bytes=settings.cache_bytes, threads=settings.threads_per_call),
-            other_names,
-        )
-    except VocabularyError as error:
-        raise ConfigurationError(f"builtin_encodings: {name}: {error}") from error
-
-
-def _declared(
-    name: str, table: Mapping[str, Any], other_names: list[str], base_dir: Path, settings: Settings
-) -> Entry:
-    try:
+        if table is None:
+            encoding = get_encoding(name, cache_bytes=cache_bytes, threads=threads)
+            return verified(encoding, other_names)
         spec = EncodingSpec.from_mapping(name, table, base_dir)
-        encoding = load_encoding(
-            spec, cache_bytes=settings.cache_bytes, threads=settings.threads_per_call
-        )
+        encoding = load_encoding(spec, cache_bytes=cache_bytes, threads=threads)
         return replace(verified(encoding, other_names), is_pinned=_is_pinned(spec))
     except (VocabularyError, UnknownEncoding) as error:
-        raise ConfigurationError(f"encodings.{name}: {error}") from error
+        setting = f"builtin_encodings: {name}" if table is None else f"encodings.{name}"
+        raise ConfigurationError(f"{setting}: {error}") from error
 
 
 def _is_pinned(spec: EncodingSpec) -> bool:
