@@ -1,8 +1,9 @@
 """Parse requests without copying their large fields (text or ids) into protobuf messages.
 
-protobuf parses the whole request if it is not a simple one. Each parser raises like `wire.parse`,
-except for texts that are not UTF-8, and also returns the number of the request's parts: elements
-that cost time even if they are short.
+The native transport's library extracts these fields. Without it, or if a request is not a simple
+one, protobuf parses all of it. Each parser raises like `wire.parse`, except for texts that are not
+UTF-8, and also returns the number of the request's parts: elements that cost time even if they are
+short.
 """
 
 from __future__ import annotations
@@ -14,7 +15,27 @@ from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_engine.backends.varint import unpack
 
 from bytepair_server.rpc import wire
-from bytepair_server.rpc.fields import take_field
+
+#: A name, and the UTF-8 of a text; None if there is no text.
+Named = tuple[str, bytes | None]
+
+try:
+    from bytepair_server._transport import take_field
+    from bytepair_server._transport import take_named_texts as take_named_texts
+except ImportError:
+
+    def take_field(
+        message: bytes, number: int, inner: int | None = None
+    ) -> tuple[bytes, list[bytes]] | None:
+        """Return None: protobuf parses the message."""
+        del message, number, inner
+        return None
+
+    def take_named_texts(message: bytes, number: int) -> tuple[bytes, list[Named]] | None:
+        """Return None: protobuf parses the message."""
+        del message, number
+        return None
+
 
 Request = TypeVar("Request")
 Content = TypeVar("Content")
