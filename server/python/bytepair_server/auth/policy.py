@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, TypedDict
 
 from bytepair.v1 import text_pb2
 
@@ -30,6 +30,12 @@ AS_TEXT: Final = text_pb2.DISALLOWED_SPECIAL_AS_TEXT
 _NONE: Final[frozenset[str]] = frozenset()
 
 
+class _Keywords(TypedDict):
+    allowed_special: frozenset[str]
+    disallowed_special: Literal["all"] | frozenset[str]
+    add_special_tokens: bool
+
+
 @dataclass(frozen=True, slots=True)
 class SpecialRule:
     """How special tokens in text are treated, in the engine's terms.
@@ -43,6 +49,15 @@ class SpecialRule:
     allowed: frozenset[str]
     disallowed: Literal["all"] | frozenset[str]
     add_special_tokens: bool = False
+
+    @property
+    def keywords(self) -> _Keywords:
+        """The rule as arguments of the engine's functions."""
+        return {
+            "allowed_special": self.allowed,
+            "disallowed_special": self.disallowed,
+            "add_special_tokens": self.add_special_tokens,
+        }
 
     def for_segments(self) -> SpecialRule:
         """The rule for text segments, in which no special token is ever allowed."""
@@ -76,33 +91,29 @@ class Policy:
         self._callers: Final = callers
         self._always_reject: Final = floor == "REJECT"
         self._ceilings: Final[dict[tuple[str, str], frozenset[str]]] = {}
-        self._formats: Final[dict[str, frozenset[str]]] = {}
-        for caller, encodings in ceilings.items():
-            for name, tokens in encodings.items():
-                if name == FORMATS:
-                    self._formats[caller] = _known_formats(caller, tokens, catalog)
-                    continue
-                entry = next((e for e in catalog.entries if e.name == name), None)
-                if entry is None and name in catalog.failed:
+        for caller, lists in ceilings.items():
+            for name, listed in lists.items():
+                known = _known(name, catalog)
+                if known is None and name in catalog.failed:
                     continue  # no request can name it
-                if entry is None:
+                if known is None:
                     raise ConfigurationError(
                         f"ceiling.{caller}.{name}: no encoding of this canonical name is loaded; "
-                        f"loaded: {', '.join(e.name for e in catalog.entries)}"
+                        f"loaded: {', '.join(entry.name for entry in catalog.entries)}"
                     )
-                special = frozenset(entry.encoding.special_tokens)
-                requested = special if tokens == ALL else frozenset(tokens)
-                if not requested <= special:
+                permitted = known if listed == ALL else frozenset(listed)
+                if unknown := sorted(permitted - known):
+                    what = "chat formats" if name == FORMATS else "special tokens of this encoding"
                     raise ConfigurationError(
-                        f"ceiling.{caller}.{name}: not special tokens of this encoding: "
-                        f"{', '.join(sorted(requested - special))}"
+                        f"ceiling.{caller}.{name}: not {what}: {', '.join(unknown)}"
                     )
-                self._ceilings[caller, name] = requested
+                self._ceilings[caller, name] = permitted
 
-    def ceiling(self, caller: str, entry: Entry) -> frozenset[str]:
-        """The special tokens of an encoding that a caller may ever use."""
-        for name in self._callers.ranks(caller):
-            found = self._ceilings.get((name, entry.name))
+    def ceiling(self, caller: str, name: str) -> frozenset[str]:
+        """What a caller may ever use: the special tokens of the encoding `name`, or the chat
+        formats if `name` is FORMATS."""
+        for rank in self._callers.ranks(caller):
+            found = self._ceilings.get((rank, name))
             if found is not None:
                 return found
         return _NONE
@@ -122,7 +133,7 @@ class Policy:
         Raises:
             SpecialTokenNotPermitted: A name is not in the ceiling, or is not a special token.
         """
-        ceiling = self.ceiling(caller, entry)
+        ceiling = self.ceiling(caller, entry.name)
         for name in names:
             if name not in ceiling:
                 is_token = name in entry.encoding.special_tokens
@@ -135,13 +146,8 @@ class Policy:
         Raises:
             FormatNotPermitted: The caller's ceiling does not list it.
         """
-        for rank in self._callers.ranks(caller):
-            found = self._formats.get(rank)
-            if found is not None:
-                if name in found:
-                    return
-                break
-        raise FormatNotPermitted(name)
+        if name not in self.ceiling(caller, FORMATS):
+            raise FormatNotPermitted(name)
 
     def rule(
         self,
@@ -176,18 +182,13 @@ class Policy:
             rule = replace(rule, add_special_tokens=True)
         if not allowed:
             return rule
-        names = self.ceiling(caller, entry) if list(allowed) == [ALL] else allowed
+        names = self.ceiling(caller, entry.name) if list(allowed) == [ALL] else allowed
         return replace(rule, allowed=self.permit(caller, entry, names, "allowed_special"))
 
 
-def _known_formats(
-    caller: str, formats: Literal["ALL"] | tuple[str, ...], catalog: Catalog
-) -> frozenset[str]:
-    known = frozenset(catalog.chat_formats)
-    unknown = frozenset() if formats == ALL else frozenset(formats) - known
-    if unknown:
-        raise ConfigurationError(
-            f"ceiling.{caller}.{FORMATS}: not chat formats: {', '.join(sorted(unknown))}; "
-            f"known: {', '.join(sorted(known))}"
-        )
-    return known if formats == ALL else frozenset(formats)
+def _known(name: str, catalog: Catalog) -> frozenset[str] | None:
+    """What a ceiling may list under `name`; None if no such encoding is loaded."""
+    if name == FORMATS:
+        return frozenset(catalog.chat_formats)
+    found = (e.encoding.special_tokens for e in catalog.entries if e.name == name)
+    return next(map(frozenset, found), None)

@@ -1,22 +1,39 @@
-"""The content of a request to encode or count: a text, its UTF-8 bytes, or segments."""
+"""The content of a request to encode or count: a text, its UTF-8 bytes, or segments.
+
+Each segment is encoded separately, so no token spans two of them. Offsets of tokens and errors
+refer to the joined segments, with special tokens by their spelling.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal
 
 from bytepair.v1 import tokenizer_pb2
-from bytepair_engine import Encoding, InvalidUnicode
+from bytepair_engine import Encoding, InvalidUnicode, SpecialTokenFound
+from bytepair_engine.backends.text_length import text_length
 
 from bytepair_server.auth.policy import SpecialRule
-from bytepair_server.errors import InvalidText
-from bytepair_server.rpc import limits, segments, wire_fields
-from bytepair_server.rpc.segments import Part, Unit
+from bytepair_server.errors import InvalidText, SpecialTokenInSegment
+from bytepair_server.rpc import limits, wire_fields
 
 #: Separates joined texts: a byte that never occurs in UTF-8.
 _SEPARATOR: Final = b"\xff"
 
-#: A text, its UTF-8, or the parts of a request with segments.
+Unit = Literal["byte", "code_point", "utf16"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A segment: a text, or one special token by its spelling."""
+
+    text: str
+    is_special_token: bool = False
+
+
+#: A text, its UTF-8, or the parts of a request with segments. Special tokens among these are
+#: already permitted.
 Content = str | bytes | list[Part]
 
 
@@ -51,19 +68,20 @@ def encode(
 
     Raises:
         InvalidText: The bytes are not UTF-8; its field is "text".
-        SpecialTokenFound: The text contains a special token that is an error by `rule`.
+        SpecialTokenFound, SpecialTokenInSegment: The text contains a special token that is an error
+            by `rule`.
     """
     if isinstance(content, list):
-        ids, offsets = segments.encode(encoding, content, rule, unit)
+        ids, offsets = _encode_parts(encoding, content, rule, unit)
     elif unit is None:
         try:
-            packed = segments.encode_text_packed(encoding, content, rule)
+            packed = encoding.encode_packed(content, **rule.keywords)
         except InvalidUnicode as error:
             raise InvalidText("text", error.byte_offset) from None
         return wire_fields.field(wire_fields.IDS, packed), wire_fields.number_of(packed)
     else:
         text = content if isinstance(content, str) else _decoded(content)
-        ids, offsets = segments.encode_text_with_offsets(encoding, text, rule, unit)
+        ids, offsets = encoding.encode_with_offsets(text, unit=unit, **rule.keywords)
     return tokenizer_pb2.EncodeResult(ids=ids, offsets=offsets).SerializeToString(), len(ids)
 
 
@@ -72,10 +90,10 @@ def count(
 ) -> tuple[int, bool]:
     """The count, at most `limit` + 1, and whether it exceeds `limit`. Raises like `encode`."""
     if isinstance(content, list):
-        tokens = segments.count(encoding, content, rule, limit)
+        tokens = _count_parts(encoding, content, rule, limit)
     else:
         try:
-            tokens = segments.count_text(encoding, content, rule, limit)
+            tokens = encoding.count(content, limit=limit, **rule.keywords)
         except InvalidUnicode as error:
             raise InvalidText("text", error.byte_offset) from None
     return tokens, limit is not None and tokens > limit
@@ -86,7 +104,7 @@ def count_texts(
 ) -> list[int]:
     """The count of each text, at most `limit` + 1. Raises like `encode` for the first bad item."""
     try:
-        return segments.count_texts(encoding, texts, rule, limit)
+        return encoding.count_batch(texts, limit=limit, **rule.keywords)
     except InvalidUnicode:
         for index, text in enumerate(texts):
             try:
@@ -94,6 +112,68 @@ def count_texts(
             except InvalidText as error:
                 raise error.in_item(index) from None
         raise
+
+
+def _encode_parts(
+    encoding: Encoding, parts: Sequence[Part], rule: SpecialRule, unit: Unit | None
+) -> tuple[list[int], list[int]]:
+    """The ids and their offsets; no offsets if `unit` is None."""
+    before, after = _template(encoding, rule)
+    keywords = rule.for_segments().keywords
+    ids = list(before)
+    offsets = [0] * len(before) if unit is not None else []
+    start = 0
+    for index, part in enumerate(parts):
+        if part.is_special_token:
+            ids.append(encoding.special_tokens[part.text])
+            if unit is not None:
+                offsets.append(start)
+        else:
+            try:
+                if unit is None:
+                    ids += encoding.encode(part.text, **keywords)
+                else:
+                    more, theirs = encoding.encode_with_offsets(part.text, unit=unit, **keywords)
+                    ids += more
+                    offsets += [start + offset for offset in theirs]
+            except SpecialTokenFound as error:
+                raise _located(error, parts, index) from None
+        if unit is not None:
+            start += text_length(part.text, unit)
+    ids += after
+    if unit is not None:
+        offsets += [start] * len(after)
+    return ids, offsets
+
+
+def _count_parts(
+    encoding: Encoding, parts: Sequence[Part], rule: SpecialRule, limit: int | None
+) -> int:
+    """The count, at most `limit` + 1. A special token is found even behind the limit."""
+    total = sum(map(len, _template(encoding, rule)))
+    keywords = rule.for_segments().keywords
+    for index, part in enumerate(parts):
+        if part.is_special_token:
+            total += 1
+            continue
+        rest = None if limit is None else max(0, limit - total)
+        try:
+            total += encoding.count(part.text, limit=rest, **keywords)
+        except SpecialTokenFound as error:
+            raise _located(error, parts, index) from None
+    return total if limit is None else min(total, limit + 1)
+
+
+def _template(encoding: Encoding, rule: SpecialRule) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The ids before the first part and after the last one."""
+    if not rule.add_special_tokens:
+        return (), ()
+    return encoding.template.before, encoding.template.after
+
+
+def _located(error: SpecialTokenFound, parts: Sequence[Part], index: int) -> SpecialTokenInSegment:
+    before = sum(limits.utf8_size(part.text) for part in parts[:index])
+    return SpecialTokenInSegment(error.token, before + error.byte_offset, index)
 
 
 def _decoded(text: bytes) -> str:

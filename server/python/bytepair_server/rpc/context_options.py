@@ -13,7 +13,7 @@ from bytepair_engine.context.truncating import Keep
 from bytepair_server.auth.policy import SpecialRule
 from bytepair_server.catalog import Entry
 from bytepair_server.errors import InvalidField
-from bytepair_server.rpc.segments import Unit
+from bytepair_server.rpc.content import Unit
 
 #: Larger values mean the same: no text has as many tokens, and the engine counts in machine words.
 _MAX_TOKENS: Final = 1 << 40

@@ -199,9 +199,7 @@ class ContextService:
                 level=level_of(request.level, "grapheme"),
                 marker=request.marker,
                 start_percent=DEFAULT_START_PERCENT if percent is None else percent,
-                allowed_special=rule.allowed,
-                disallowed_special=rule.disallowed,
-                add_special_tokens=rule.add_special_tokens,
+                **rule.keywords,
             )
         except PieceTooLong as error:
             raise too_long(error) from None
@@ -218,12 +216,7 @@ class ContextService:
     def _original(self, found: Truncation, text: str, entry: Entry, rule: SpecialRule) -> int:
         if not found.truncated:
             return found.count
-        return entry.encoding.count(
-            text,
-            allowed_special=rule.allowed,
-            disallowed_special=rule.disallowed,
-            add_special_tokens=rule.add_special_tokens,
-        )
+        return entry.encoding.count(text, **rule.keywords)
 
     def _check_size(self, field: str, size: int, call: Call) -> None:
         call.input_bytes = size

@@ -18,7 +18,7 @@ from bytepair_server.rpc import content as contents
 from bytepair_server.rpc import describing, limits, wire_fields
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.chat_service import ChatService
-from bytepair_server.rpc.content import Content
+from bytepair_server.rpc.content import Content, Part, Unit
 from bytepair_server.rpc.context_service import ContextService
 from bytepair_server.rpc.options import Options, limit_of
 from bytepair_server.rpc.parsed import (
@@ -27,7 +27,6 @@ from bytepair_server.rpc.parsed import (
     ParsedText,
     ParsedTexts,
 )
-from bytepair_server.rpc.segments import Part, Unit
 from bytepair_server.rpc.status import Failure, failure_of
 
 _UNITS: Final[dict[int, Unit | None]] = {

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from functools import lru_cache
+from typing import Any, ClassVar, Final, TypeVar
 
 from bytepair.v1 import context_pb2, stream_pb2
 from bytepair_engine import (
+    Encoding,
     InvalidOption,
     InvalidUnicode,
     PieceTooLong,
@@ -23,7 +25,6 @@ from bytepair_server.rpc import wire, wire_fields
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.options import Options, limit_of
 from bytepair_server.streaming.session import Session, check_config, in_config
-from bytepair_server.streaming.special_detector import SpecialTokenDetector
 
 _Config = (
     stream_pb2.EncodeStreamConfig | stream_pb2.CountStreamConfig | context_pb2.SplitStreamConfig
@@ -127,10 +128,8 @@ class EncodeSession(TextSession):
     def _open(self, entry: Entry, rule: SpecialRule, config: Any) -> StreamEncoder:
         return StreamEncoder(
             entry.encoding,
-            allowed_special=rule.allowed,
-            disallowed_special=rule.disallowed,
-            add_special_tokens=rule.add_special_tokens,
             max_pending_bytes=self._options.settings.max_pending_bytes,
+            **rule.keywords,
             preceding_text=config.preceding_text,
         )
 
@@ -170,10 +169,8 @@ class CountSession(TextSession):
         return StreamCounter(
             entry.encoding,
             limit=limit_of(config),
-            allowed_special=rule.allowed,
-            disallowed_special=rule.disallowed,
-            add_special_tokens=rule.add_special_tokens,
             max_pending_bytes=self._options.settings.max_pending_bytes,
+            **rule.keywords,
         )
 
     def _feed(self, piece: str | bytes, entry: Entry | None) -> bytes | None:
@@ -191,3 +188,28 @@ class CountSession(TextSession):
         answer.bytes_consumed = counter.bytes_consumed
         serialised: bytes = answer.SerializeToString()
         return serialised
+
+
+class SpecialTokenDetector:
+    """Detects special tokens in a text that arrives in pieces."""
+
+    __slots__ = ("_allowed", "_encoding", "_kept", "_tail")
+
+    def __init__(self, encoding: Encoding, allowed: frozenset[str]) -> None:
+        """Detect the special tokens that are not in `allowed`."""
+        self._encoding: Final = encoding
+        self._allowed: Final = allowed
+        self._kept: Final = _longest(encoding) - 1
+        self._tail = b""
+
+    def finds(self, piece: str | bytes) -> bool:
+        """Whether the next piece, cut anywhere, completes a special token."""
+        data = self._tail + (piece if isinstance(piece, bytes) else piece.encode())
+        self._tail = data[-self._kept :] if self._kept else b""
+        return self._encoding.contains_special(data, allowed_special=self._allowed)
+
+
+@lru_cache(64)
+def _longest(encoding: Encoding) -> int:
+    """The size of the longest special token in bytes, at least 1."""
+    return max((len(name.encode()) for name in encoding.special_tokens), default=1)
