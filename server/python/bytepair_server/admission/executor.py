@@ -27,9 +27,10 @@ from bytepair_server.admission.queue import FairQueue
 
 T = TypeVar("T")
 
-#: Threads yield to the event loop if they share its core: without it, the median of 1 KB calls
-#: beside 1 MB texts nearly doubles (`make bench-service PARTS=beside`).
-NICE: Final = 10
+#: Threads yield to the event loop if they share its core. At 10, they are due a whole time slice
+#: (2.6 ms) so often that it shows in the 99 % of 1 KB calls beside 1 MB texts (`make bench-service
+#: PARTS=beside`). Large texts are computed as fast at 15.
+NICE: Final = 15
 #: Medium requests have up to this many times `inline_max_bytes`: 128 KiB. On the event loop a Count
 #: of 100 KB, or of 64 texts of 1 KB, takes a fifth less CPU (`make bench-service
 #: PARTS="Count BatchCount"`). They are read before admission, in `UNADMITTED_BYTES` of memory.
