@@ -50,9 +50,6 @@ class BatchOptions(TypedDict, total=False):
     timeout: Timeout
 
 
-_OF_BATCH: Final = BatchOptions.__annotations__.keys()
-
-
 class TextBatchOptions(AllTextOptions, BatchOptions, total=False):
     """Options of a batch of texts."""
 
@@ -90,23 +87,35 @@ class Batch(Prepared[Response, list[Plain]]):
         self,
         method: Method[Response],
         request: Message,
-        single: Call[Any, Plain],
-        items: Iterable[Item],
+        operation: Callable[..., Call[Any, Plain]],
+        empty: Value,
+        values: Iterable[Value],
+        measured: Callable[[Value], tuple[Message, int]],
         defaults: Defaults,
         *,
         return_exceptions: bool,
         progress: Progress | None = None,
         timeout: Timeout = NOT_GIVEN,
+        **options: Any,
     ) -> None:
-        """Send nothing yet.
+        """Send nothing yet. The arguments of users are those of `encode_batch`.
 
-        `request` is an empty one of the batch; `single`, a call for one item, holds the options and
-        the plain value of a result. The others are described by `encode_batch`.
+        Args:
+            method: The RPC of the batch.
+            request: An empty request of it.
+            operation: Makes the call for one value, with its `options` and a `timeout`.
+            empty: A value that has nothing in it.
+            values: Read as requests are made.
+            measured: Gives the message of a value and its size, which is more than the client's
+                `max_unary_bytes` where the message is not complete; or raises what is wrong with
+                it.
         """
         self._method = method
+        self._operation = partial(operation, **options)
+        single = self._operation(empty)
         self._options = copied(single.request, request)
-        self._items = items
         self._plain = single.plain
+        self._items = self._measure(values, measured)
         self._timeout = chosen_timeout(defaults, timeout)
         has_deadline = timeout is not NOT_GIVEN and self._timeout is not None
         self._until = monotonic() + (self._timeout or 0) if has_deadline else None
@@ -146,6 +155,20 @@ class Batch(Prepared[Response, list[Plain]]):
             if failure.item is None and self._outcomes:
                 failure.add_note(f"{len(self._outcomes)} items of the batch were done before.")
             raise
+
+    def _measure(
+        self, values: Iterable[Value], measured: Callable[[Value], tuple[Message, int]]
+    ) -> Iterator[Item]:
+        too_large = self._max_bytes + 1
+        for index, value in enumerate(values):
+            alone = partial(self._operation, value)
+            try:
+                message, size = measured(value)
+            except errors.RequestRejected as error:
+                error.item = index
+                yield Item(None, too_large, alone, error)
+            else:
+                yield Item(message, size, alone)
 
     def _chunks(self, *, raises: bool) -> Iterator[list[Item]]:
         """The items of one request after another; one empty list if there are none."""
@@ -238,55 +261,6 @@ class Batch(Prepared[Response, list[Plain]]):
         return self._timeout if self._until is None else max(0.001, self._until - monotonic())
 
 
-def batch_of(
-    method: Method[Response],
-    request: Message,
-    operation: Callable[..., Call[Any, Plain]],
-    empty: Value,
-    values: Iterable[Value],
-    measured: Callable[[Value], tuple[Message, int]],
-    defaults: Defaults,
-    *,
-    return_exceptions: bool,
-    **options: Any,
-) -> Batch[Response, Plain]:
-    """A batch of values, each as `operation` would send it.
-
-    Args:
-        method: The RPC of the batch.
-        request: An empty request of it.
-        operation: Makes the call for one value, with its options and a `timeout`.
-        empty: A value that has nothing in it.
-        values: Read as requests are made.
-        measured: Gives the message of a value and its size, which is more than the client's
-            `max_unary_bytes` where the message is not complete; or raises what is wrong with it.
-        options: Those of the batch and those of `operation`.
-    """
-    of_batch: Any = {name: options.pop(name) for name in _OF_BATCH & options.keys()}
-    one = partial(operation, **options)
-
-    def items() -> Iterator[Item]:
-        for index, value in enumerate(values):
-            alone = partial(one, value)
-            try:
-                message, size = measured(value)
-            except errors.RequestRejected as error:
-                error.item = index
-                yield Item(None, defaults.max_unary_bytes + 1, alone, error)
-            else:
-                yield Item(message, size, alone)
-
-    return Batch(
-        method,
-        request,
-        one(empty),
-        items(),
-        defaults,
-        return_exceptions=return_exceptions,
-        **of_batch,
-    )
-
-
 def text_batch(
     method: Method[Response],
     request: Message,
@@ -307,7 +281,7 @@ def text_batch(
         return message, message.ByteSize()
 
     one = partial(operation, defaults)
-    return batch_of(method, request, one, "", texts, measured, defaults, **options)
+    return Batch(method, request, one, "", texts, measured, defaults, **options)
 
 
 def error_of(result: BatchResult, item: int | None = None) -> errors.TokenizerError | None:

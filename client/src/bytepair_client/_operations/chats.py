@@ -10,7 +10,7 @@ from bytepair.v1 import chat_pb2
 
 from bytepair_client._call import Call, method
 from bytepair_client._errors import TokenizerError
-from bytepair_client._operations.batches import Batch, BatchOptions, batch_of
+from bytepair_client._operations.batches import Batch, BatchOptions
 from bytepair_client._operations.requests import EncodingOptions, Filled, fill, set_field
 from bytepair_client._options import (
     NOT_GIVEN,
@@ -249,7 +249,7 @@ def count_chat_batch(
         set_chat(item, *chat)
         return item, item.ByteSize()
 
-    return batch_of(
+    return Batch(
         BATCH_COUNT_CHAT,
         chat_pb2.BatchCountChatRequest(),
         one,

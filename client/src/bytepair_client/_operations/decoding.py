@@ -10,7 +10,7 @@ from bytepair.v1 import stream_pb2, tokenizer_pb2
 
 from bytepair_client._call import Call, Fallback, StreamCall, method
 from bytepair_client._errors import TokenizerError
-from bytepair_client._operations.batches import Batch, BatchOptions, batch_of
+from bytepair_client._operations.batches import Batch, BatchOptions
 from bytepair_client._operations.large import copied, joined, timeout_for, within
 from bytepair_client._operations.requests import DecodeErrors, EncodingOptions, fill
 from bytepair_client._options import (
@@ -151,7 +151,7 @@ def decode_batch(
             set_ids(item.ids, ids)
         return item, size
 
-    return batch_of(
+    return Batch(
         BATCH_DECODE,
         tokenizer_pb2.BatchDecodeRequest(),
         partial(decode, defaults),
