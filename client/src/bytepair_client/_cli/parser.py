@@ -147,10 +147,7 @@ def size(level: str) -> Options:
     return (
         option("--max-tokens", "the most tokens", type=int, required=True, metavar="N"),
         option(
-            "--level",
-            "where to cut (default: %(default)s)",
-            choices=get_args(Level),
-            default=level,
+            "--level", "where to cut (default: %(default)s)", choices=get_args(Level), default=level
         ),
     )
 

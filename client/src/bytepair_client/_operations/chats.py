@@ -12,13 +12,7 @@ from bytepair_client._call import Call, method
 from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import Batch, BatchOptions
 from bytepair_client._operations.requests import EncodingOptions, Filled, fill, set_field
-from bytepair_client._options import (
-    NOT_GIVEN,
-    Defaults,
-    Timeout,
-    chosen_timeout,
-    invalid,
-)
+from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout, invalid
 from bytepair_client._text import DisallowedSpecial
 
 CHAT_SERVICE: Final[str] = chat_pb2.DESCRIPTOR.services_by_name["ChatService"].full_name
@@ -31,15 +25,7 @@ ChatMessages = Iterable[Mapping[str, Any]]
 _Setter = Callable[[chat_pb2.ChatMessage, Mapping[str, Any]], None]
 ChatTools = Iterable[Mapping[str, Any] | str] | None
 
-_TEXTS = (
-    "name",
-    "reasoning",
-    "tool_call_id",
-    "channel",
-    "recipient",
-    "content_type",
-    "constrain",
-)
+_TEXTS = ("name", "reasoning", "tool_call_id", "channel", "recipient", "content_type", "constrain")
 _FIELDS = frozenset({"role", "content", "tool_calls", "reasoning_content", *_TEXTS})
 _RENDERING = frozenset(chat_pb2.ChatOptions.DESCRIPTOR.fields_by_name)
 #: Messages, or {"messages": …, "tools": …}.
@@ -360,10 +346,7 @@ def _set_tool_calls(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> N
 _SHAPES: Final[dict[str, tuple[str, _Setter]]] = {
     "role": ("a string", _set_role),
     "content": ("a string, or a list of parts with a type", _set_content),
-    "tool_calls": (
-        "a list of calls with a function's name and arguments",
-        _set_tool_calls,
-    ),
+    "tool_calls": ("a list of calls with a function's name and arguments", _set_tool_calls),
     "every other field": ("a string", _set_texts),
 }
 

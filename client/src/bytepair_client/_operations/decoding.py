@@ -174,11 +174,7 @@ def decode_stream(
 ) -> StreamCall[stream_pb2.DecodeStreamResponse, str]: ...
 @overload
 def decode_stream(
-    defaults: Defaults,
-    ids: Ids,
-    *,
-    as_bytes: Literal[True],
-    **options: Unpack[DecodeStreamOptions],
+    defaults: Defaults, ids: Ids, *, as_bytes: Literal[True], **options: Unpack[DecodeStreamOptions]
 ) -> StreamCall[stream_pb2.DecodeStreamResponse, bytes]: ...
 def decode_stream(
     defaults: Defaults,
@@ -235,10 +231,7 @@ def decode_stream(
 
 
 def _stream_call(
-    defaults: Defaults,
-    config: stream_pb2.DecodeStreamConfig,
-    ids: Ids,
-    timeout: float | None,
+    defaults: Defaults, config: stream_pb2.DecodeStreamConfig, ids: Ids, timeout: float | None
 ) -> StreamCall[stream_pb2.DecodeStreamResponse, Any]:
     """DecodeStream with this configuration."""
     size = max(1, min(MAX_PIECE_IDS, defaults.max_unary_bytes // BYTES_PER_ID))

@@ -69,11 +69,7 @@ def get_encoding(
 
 
 def get_token(
-    defaults: Defaults,
-    token_id: int,
-    *,
-    encoding: str | None = None,
-    timeout: Timeout = NOT_GIVEN,
+    defaults: Defaults, token_id: int, *, encoding: str | None = None, timeout: Timeout = NOT_GIVEN
 ) -> Call[token_pb2.GetTokenResponse, TokenInfo]:
     """Describe one token, and the merges that make it.
 

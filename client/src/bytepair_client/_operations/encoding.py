@@ -80,15 +80,7 @@ def encode(
     request = fill(
         tokenizer_pb2.EncodeRequest(), defaults, disallowed_special=disallowed_special, **options
     )
-    return text_call(
-        ENCODE,
-        request,
-        text,
-        _ids,
-        defaults,
-        timeout,
-        stream=ENCODING,
-    )
+    return text_call(ENCODE, request, text, _ids, defaults, timeout, stream=ENCODING)
 
 
 def encode_with_offsets(
@@ -239,15 +231,7 @@ def count(
         disallowed_special=disallowed_special,
         **options,
     )
-    return text_call(
-        COUNT,
-        request,
-        text,
-        _count,
-        defaults,
-        timeout,
-        stream=COUNTING,
-    )
+    return text_call(COUNT, request, text, _count, defaults, timeout, stream=COUNTING)
 
 
 @overload

@@ -45,11 +45,7 @@ class TextStream(Generic[Response, Plain]):
     restarts: bool = False  # whether the text may be sent again, as no output is repeated then
 
     def call(
-        self,
-        defaults: Defaults,
-        config: Any,
-        pieces: Pieces | str | bytes,
-        timeout: float | None,
+        self, defaults: Defaults, config: Any, pieces: Pieces | str | bytes, timeout: float | None
     ) -> StreamCall[Response, Plain]:
         """The call with a configuration of this RPC, for a text or its pieces."""
         is_one = isinstance(pieces, str | bytes | bytearray | memoryview)
