@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
 from io import BytesIO
-from typing import Any, Final
+from typing import Final
 
 from prometheus_client import CollectorRegistry, exposition
 
@@ -92,13 +92,20 @@ def shown_address(listener: socket.socket) -> str:
 
 
 class _Handler(BaseHTTPRequestHandler):
+    """The standard library's handler, from the bytes of a request to those of its answer."""
+
     server_version = "bytepair"
     sys_version = ""
-    pages: Pages
+
+    def __init__(self, request: bytes, pages: Pages) -> None:
+        self.rfile, self.answer = BytesIO(request), BytesIO()
+        self.wfile = self.answer
+        self._pages: Final = pages
+        self.handle()
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
-        status, content_type, body = self.pages.get(path, self.headers.get("Accept", ""))
+        status, content_type, body = self._pages.get(path, self.headers.get("Accept", ""))
         self.send_response(status)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
@@ -107,6 +114,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Log nothing: probes and scrapes arrive every few seconds."""
+
+
+def _answered(request: bytes, pages: Pages) -> bytes:
+    return _Handler(request, pages).answer.getvalue()
 
 
 class HttpServer:
@@ -149,7 +160,7 @@ class HttpServer:
     async def _serve(self) -> None:
         async def respond(request: bytes) -> bytes:
             # On a thread, because a probe blocks while gRPC's event loop is stuck.
-            return await asyncio.to_thread(_response, request, self._pages)
+            return await asyncio.to_thread(_answered, request, self._pages)
 
         serving = asyncio.create_task(_serve(self._listener, respond))
         await self._stopping.wait()
@@ -171,7 +182,7 @@ def serve_on_loop(
 
     async def respond(request: bytes) -> bytes:
         await refresh()
-        return _response(request, pages)
+        return _answered(request, pages)
 
     return asyncio.create_task(_serve(listener, respond))
 
@@ -217,20 +228,3 @@ async def _answer(client: socket.socket, respond: Callable[[bytes], Awaitable[by
     finally:
         # A plain close waits for a client that never reads its page.
         writer.transport.abort()
-
-
-def _response(request: bytes, pages: Pages) -> bytes:
-    """The answer of the standard library's handler to a complete request."""
-    answer = BytesIO()
-
-    class OnBytes(_Handler):
-        def setup(self) -> None:
-            self.rfile: Any = BytesIO(request)
-            self.wfile: Any = answer
-
-        def finish(self) -> None:
-            """Leave the answer open."""
-
-    OnBytes.pages = pages
-    OnBytes(None, ("", 0), None)  # type: ignore[arg-type]
-    return answer.getvalue()
