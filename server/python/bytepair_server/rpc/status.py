@@ -18,22 +18,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 from grpc import StatusCode as Code
 
-from bytepair_server.errors import (
-    Draining,
-    FingerprintMismatch,
-    FormatMismatch,
-    FormatNotPermitted,
-    InConfig,
-    InputTooLarge,
-    InvalidField,
-    InvalidText,
-    Overloaded,
-    QuotaExceeded,
-    SpecialTokenInSegment,
-    SpecialTokenNotPermitted,
-    StreamIdle,
-    Unauthenticated,
-)
+from bytepair_server import errors
 from bytepair_server.transport.interface import Status
 
 DOMAIN: Final = "bytepair"
@@ -211,7 +196,7 @@ _ADVICE: Final = {
 }
 
 
-def _input_too_large(error: InputTooLarge) -> Failure:
+def _input_too_large(error: errors.InputTooLarge) -> Failure:
     metadata = {"field": error.field, "limit": str(error.limit)}
     if error.size is not None:
         metadata["size"] = str(error.size)
@@ -226,7 +211,7 @@ def _input_too_large(error: InputTooLarge) -> Failure:
     )
 
 
-def _not_permitted(error: SpecialTokenNotPermitted) -> Failure:
+def _not_permitted(error: errors.SpecialTokenNotPermitted) -> Failure:
     token = _quoted(error.token)
     problem = (
         f"the special token {token!r} of {error.encoding} is not within this caller's ceiling; "
@@ -244,7 +229,7 @@ def _not_permitted(error: SpecialTokenNotPermitted) -> Failure:
     )
 
 
-def _in_config(error: InConfig) -> Failure:
+def _in_config(error: errors.InConfig) -> Failure:
     failure = failure_of(error.cause)
     assert failure is not None  # only errors of the table are wrapped
     path = f"config.{error.field or failure.field}"
@@ -269,7 +254,7 @@ _SPECIAL_TOKEN_IN_TEXT: Final = (
 #: A row for each type; subclasses need their own.
 TABLE: Final[dict[type[Exception], _ToFailure]] = {
     engine.UnknownEncoding: _unknown_encoding,
-    FingerprintMismatch: _row(
+    errors.FingerprintMismatch: _row(
         Code.FAILED_PRECONDITION,
         "FINGERPRINT_MISMATCH",
         "{encoding} has fingerprint {actual}, not {expected!r}: the server has another vocabulary "
@@ -277,7 +262,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
         *("encoding", "expected", "actual"),
         field="expected_fingerprint",
     ),
-    FormatMismatch: _row(
+    errors.FormatMismatch: _row(
         Code.FAILED_PRECONDITION,
         "FINGERPRINT_MISMATCH",
         "the chat format {format} has fingerprint {actual}, not {expected!r}: the server has "
@@ -285,7 +270,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
         *("format", "expected", "actual"),
         field="expected_format_fingerprint",
     ),
-    FormatNotPermitted: _row(
+    errors.FormatNotPermitted: _row(
         Code.PERMISSION_DENIED,
         "CHAT_FORMAT_NOT_PERMITTED",
         "the chat format {format} is not within this caller's ceiling; the operator can permit it "
@@ -305,7 +290,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
         field="max_tokens",
     ),
     engine.SpecialTokenFound: _row(*_SPECIAL_TOKEN_IN_TEXT, field="text"),
-    SpecialTokenInSegment: _row(*_SPECIAL_TOKEN_IN_TEXT, field="segments[{index}].text"),
+    errors.SpecialTokenInSegment: _row(*_SPECIAL_TOKEN_IN_TEXT, field="segments[{index}].text"),
     engine.UnknownTokenId: _unknown_token_id,
     engine.InvalidUnicode: _row(
         Code.INVALID_ARGUMENT,
@@ -315,45 +300,45 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
         "byte_offset",
         field="ids",
     ),
-    InvalidText: _row(
+    errors.InvalidText: _row(
         Code.INVALID_ARGUMENT,
         "INVALID_UTF8",
         "{field} is not UTF-8 at byte {byte_offset}",
         "byte_offset",
         field="{field}",
     ),
-    InputTooLarge: _input_too_large,
-    InvalidField: _row(
+    errors.InputTooLarge: _input_too_large,
+    errors.InvalidField: _row(
         Code.INVALID_ARGUMENT, "INVALID_OPTION", "{field}: {problem}", "field", field="{field}"
     ),
-    SpecialTokenNotPermitted: _not_permitted,
-    Unauthenticated: _row(
+    errors.SpecialTokenNotPermitted: _not_permitted,
+    errors.Unauthenticated: _row(
         Code.UNAUTHENTICATED,
         "UNAUTHENTICATED",
         "the call has no API key that this server knows; send 'authorization: Bearer <API key>', "
         "or a client certificate with a known name",
     ),
-    Overloaded: _row(
+    errors.Overloaded: _row(
         Code.RESOURCE_EXHAUSTED,
         "OVERLOADED",
         "the server has reached its limit of {what}; try again later",
     ),
-    QuotaExceeded: _row(
+    errors.QuotaExceeded: _row(
         Code.RESOURCE_EXHAUSTED,
         "QUOTA_EXCEEDED",
         "this caller has used up its quota of {limit} {quota}; try again later",
         *("quota", "limit"),
     ),
-    Draining: _row(
+    errors.Draining: _row(
         Code.UNAVAILABLE, "DRAINING", "the server is stopping; try again on another connection"
     ),
-    StreamIdle: _row(
+    errors.StreamIdle: _row(
         Code.ABORTED,
         "STREAM_IDLE",
         "nothing came through this stream for {seconds} s; open another one",
         "seconds",
     ),
-    InConfig: _in_config,
+    errors.InConfig: _in_config,
 }
 
 
