@@ -221,13 +221,14 @@ class Metrics:
         Returns:
             The name if this process counts it for the first time; else None.
         """
-        known = self._blocks[0].places(self.unknown.name)
+        known = self._blocks[0].first_cells(self.unknown.name)
         if (name,) not in known and (len(known) >= MAX_UNKNOWN_NAMES or not _NAME.fullmatch(name)):
             name = OTHER
         is_new = (name,) not in known
         self.unknown.labels(name).inc()
         # Where the block is full, a new name was counted as OTHER.
-        return name if is_new and (name,) in self._blocks[0].places(self.unknown.name) else None
+        counted = self._blocks[0].first_cells(self.unknown.name)
+        return name if is_new and (name,) in counted else None
 
     def show_encodings(self, catalog: Catalog) -> None:
         """Export the encodings."""

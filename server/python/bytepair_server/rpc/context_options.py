@@ -87,32 +87,32 @@ def split_options(request: HasSplit, rule: SpecialRule) -> SplitOptions:
     )
 
 
-class Places:
+class Offsets:
     """Converts positions in code points to the requested unit."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit: Final = unit
         self.are_bytes: Final = unit == "byte"
 
-    def of(self, text: str, places: Iterable[int]) -> dict[int, int]:
+    def of(self, text: str, positions: Iterable[int]) -> dict[int, int]:
         """Convert positions of a text, in one pass over it."""
-        ordered = sorted(set(places))
+        ordered = sorted(set(positions))
         if self._unit == "code_point" or text.isascii():
             return dict(zip(ordered, ordered, strict=True))
         found, last, total = {}, 0, 0
-        for place in ordered:
-            total += self.length(text[last:place])
-            found[place] = total
-            last = place
+        for position in ordered:
+            total += self.length(text[last:position])
+            found[position] = total
+            last = position
         return found
 
     def ranges(self, text: str, kept: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         """Convert ranges of a text, in ascending order."""
-        found, last, place = [], 0, 0
+        found, last, offset = [], 0, 0
         for start, end in kept:
-            begin = place + self.length(text[last:start])
-            last, place = end, begin + self.length(text[start:end])
-            found.append((begin, place))
+            begin = offset + self.length(text[last:start])
+            last, offset = end, begin + self.length(text[start:end])
+            found.append((begin, offset))
         return found
 
     def length(self, text: str) -> int:
@@ -130,7 +130,7 @@ class ChunkWriter:
     ) -> None:
         self._entry: Final = entry
         self._rule: Final = rule
-        self._places: Final = Places(unit)
+        self._offsets: Final = Offsets(unit)
         self._with_text: Final = with_text
         self._with_ids: Final = with_ids
         # The last chunk: its start in code points and in the unit, and its text.
@@ -138,12 +138,12 @@ class ChunkWriter:
 
     def write(self, chunk: Chunk) -> context_pb2.Chunk:
         """Return the message of the next chunk."""
-        start, place, text = self._before
-        begin = place + self._places.length(text[: chunk.start - start])
+        start, offset, text = self._before
+        begin = offset + self._offsets.length(text[: chunk.start - start])
         self._before = chunk.start, begin, chunk.text
         message = context_pb2.Chunk(
             start=begin,
-            end=begin + self._places.length(chunk.text),
+            end=begin + self._offsets.length(chunk.text),
             count=chunk.count,
             end_level=LEVEL_NUMBERS[chunk.level],  # type: ignore[arg-type]
             overlap=chunk.overlap,

@@ -20,7 +20,7 @@ from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.context_options import (
     LEVEL_NUMBERS,
     ChunkWriter,
-    Places,
+    Offsets,
     keep_of,
     level_of,
     split_options,
@@ -136,7 +136,7 @@ class ContextService:
 
     def inspect(self, request: context_pb2.InspectRequest, call: Call) -> bytes:
         entry = self._options.entry(request.encoding, request.expected_fingerprint, call)
-        places = Places(unit_of(request.unit))
+        offsets = Offsets(unit_of(request.unit))
         most = request.max_findings if request.HasField("max_findings") else MAX_FINDINGS
         limits.check("max_findings", most, MAX_FINDINGS, "findings")
         text = request.text
@@ -150,8 +150,8 @@ class ContextService:
             long_run_bytes=self._settings.max_pending_bytes,
         )
         call.tokens = found.count
-        ends = [place for finding in found.findings for place in (finding.start, finding.end)]
-        at = places.of(text, [*ends, found.stable_end])
+        ends = [end for finding in found.findings for end in (finding.start, finding.end)]
+        at = offsets.of(text, [*ends, found.stable_end])
         return context_pb2.InspectResponse(
             findings=[
                 context_pb2.Finding(
@@ -187,7 +187,7 @@ class ContextService:
         """The fields of a TruncateResponse, but for its names, or of a TruncateResult."""
         if not request.HasField("max_tokens"):
             raise InvalidField("max_tokens", "must be set; 0 is allowed")
-        places = Places(unit_of(request.unit))
+        offsets = Offsets(unit_of(request.unit))
         percent = request.start_percent if request.HasField("start_percent") else None
         self._record_special(entry, utf8, rule, call)
         try:
@@ -205,11 +205,11 @@ class ContextService:
             raise too_long(error) from None
         call.tokens += found.count
         utf8_kept = found.text.encode()
-        if places.are_bytes and len(found.kept) == 1 and not request.marker:
+        if offsets.are_bytes and len(found.kept) == 1 and not request.marker:
             start = 0 if found.kept[0][0] == 0 else len(utf8) - len(utf8_kept)
             ranges = [(start, start + len(utf8_kept))]
         else:
-            ranges = places.ranges(text, found.kept)
+            ranges = offsets.ranges(text, found.kept)
         original = self._original(found, text, entry, rule) if request.count_original else None
         return truncation_fields(b"" if request.ranges_only else utf8_kept, found, ranges, original)
 

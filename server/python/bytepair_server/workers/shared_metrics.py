@@ -56,7 +56,7 @@ class Block:
         self._known: Final[dict[str, dict[Labels, int]]] = {}
         self._lock: Final = threading.RLock()
 
-    def places(self, metric: str) -> dict[Labels, int]:
+    def first_cells(self, metric: str) -> dict[Labels, int]:
         """The first cell of each set of cells of a metric, by its label values."""
         if self._read < self.cells[0]:
             with self._lock:
@@ -72,11 +72,11 @@ class Block:
                 self._next += count
             self._read = end
 
-    def place(self, metric: str, labels: Labels, count: int) -> int:
+    def reserve(self, metric: str, labels: Labels, count: int) -> int:
         """The first of `count` cells for these label values, or for OTHER once the memory is used
         up; new cells are 0."""
         with self._lock:
-            known = self.places(metric).get(labels)
+            known = self.first_cells(metric).get(labels)
             if known is not None:
                 return known
             line = json.dumps([metric, labels, count]).encode() + b"\n"
@@ -86,10 +86,10 @@ class Block:
             )
             others = (OTHER,) * len(labels)
             if free < _SPARE_BYTES + _CELL_BYTES * count and labels != others:
-                return self.place(metric, others, count)
+                return self.reserve(metric, others, count)
             self._lines[start : start + len(line)] = line
             self.cells[0] = start + len(line)
-            return self.places(metric)[labels]
+            return self.first_cells(metric)[labels]
 
 
 class _Family(Collector):
@@ -109,14 +109,14 @@ class _Family(Collector):
         self.text: Final = text
         self.label_names: Final = labels
 
-    def _place(self, values: Iterable[str]) -> int:
-        return self._blocks[0].place(self.name, tuple(values), self._CELLS)
+    def _first_cell(self, values: Iterable[str]) -> int:
+        return self._blocks[0].reserve(self.name, tuple(values), self._CELLS)
 
     def _gathered(self) -> Iterator[tuple[Labels, list[list[float]]]]:
         """For each set of label values, its cells in every block that has them."""
         gathered: dict[Labels, list[list[float]]] = {}
         for block in self._blocks:
-            for labels, at in block.places(self.name).copy().items():
+            for labels, at in block.first_cells(self.name).copy().items():
                 cells: list[float] = list(block.cells[at : at + self._CELLS])
                 gathered.setdefault(labels, []).append(cells)
         yield from sorted(gathered.items())
@@ -145,7 +145,7 @@ class Counter(_Family):
 
     def labels(self, *values: str) -> Cell:
         """The number for these label values."""
-        return Cell(self._blocks[0], self._place(values))
+        return Cell(self._blocks[0], self._first_cell(values))
 
     def collect(self) -> Iterator[Metric]:
         family = CounterMetricFamily(self.name, self.text, labels=self.label_names)
@@ -173,7 +173,7 @@ class Gauge(_Family):
 
     def labels(self, *values: str) -> Cell:
         """The number for these label values."""
-        return Cell(self._blocks[0], self._place(values))
+        return Cell(self._blocks[0], self._first_cell(values))
 
     def set(self, value: float) -> None:
         """Set a gauge without labels."""
@@ -190,7 +190,7 @@ class Gauge(_Family):
 
     def forget(self, block: Block) -> None:
         """Reset the values of a process that has ended."""
-        for at in block.places(self.name).values():
+        for at in block.first_cells(self.name).values():
             block.cells[at] = 0.0
 
     def collect(self) -> Iterator[Metric]:
@@ -239,7 +239,7 @@ class Histogram(_Family):
 
     def labels(self, *values: str) -> Distribution:
         """The distribution for these label values."""
-        return Distribution(self._blocks[0], self._place(values), self._bounds)
+        return Distribution(self._blocks[0], self._first_cell(values), self._bounds)
 
     def collect(self) -> Iterator[Metric]:
         family = HistogramMetricFamily(self.name, self.text, labels=self.label_names)
