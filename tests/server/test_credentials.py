@@ -310,7 +310,8 @@ YESTERDAY = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
 def check(config: str) -> None:
     read = loader.load(["--config", config], {})
     callers.load(read.settings, read.base_dir)
-    tls.check(read.settings, read.base_dir)
+    if (files := tls.paths(read.settings, read.base_dir)) is not None:
+        files.read()
 
 
 ENCRYPTED = ["tls_cert_file = 'server.pem'", "tls_key_file = 'key.pem'"]

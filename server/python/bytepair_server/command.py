@@ -7,16 +7,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from bytepair_server import catalog
-from bytepair_server.auth import callers, tls
-from bytepair_server.auth.policy import Policy
 from bytepair_server.catalog import Catalog, SelfTestFailed
 from bytepair_server.config import loader
 from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.observability import logs
-from bytepair_server.playground import playground
-from bytepair_server.rpc.context_service import flagged_tokens
-from bytepair_server.server import Server
+from bytepair_server.server import Server, verify
 from bytepair_server.workers.signals import stop_signals
 from bytepair_server.workers.supervisor import supervise, worker_count
 from bytepair_server.workers.worker import EXIT_CONFIGURATION
@@ -70,17 +65,10 @@ async def _serve(configuration: Configuration) -> bool:
 
 
 def _check(configuration: Configuration) -> Catalog:
-    settings, base_dir = configuration.settings, configuration.base_dir
-    worker_count(settings)
-    known = callers.load(settings, base_dir)
-    tls.check(settings, base_dir)
-    playground.is_on(settings, known)
+    worker_count(configuration.settings)
     # --check-config always reports a bad encoding.
-    strict = settings.model_copy(update={"serve_without_bad_encodings": False})
-    loaded = catalog.load(strict, base_dir)
-    Policy(settings.ceiling, loaded, known, settings.disallowed_special_floor)
-    flagged_tokens(settings, loaded)
-    return loaded
+    strict = configuration.settings.model_copy(update={"serve_without_bad_encodings": False})
+    return verify(strict, configuration.base_dir)[1]
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from grpc_health.v1 import health, health_pb2
@@ -16,6 +17,7 @@ from bytepair_server import catalog
 from bytepair_server.admission.executor import Executor
 from bytepair_server.admission.limiter import RETRY_SECONDS, Limiter
 from bytepair_server.auth import callers, tls
+from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.policy import Policy
 from bytepair_server.auth.quotas import Quotas
 from bytepair_server.auth.reload import Reloader, Watched
@@ -30,6 +32,7 @@ from bytepair_server.observability.metrics import Metrics
 from bytepair_server.observability.startup import log_start
 from bytepair_server.playground import playground
 from bytepair_server.rpc.chat_service import SERVICE_NAME as CHAT_SERVICE_NAME
+from bytepair_server.rpc.context_service import flagged_tokens
 from bytepair_server.rpc.handler import UnaryHandlers
 from bytepair_server.rpc.service import SERVICE_NAME, Service
 from bytepair_server.rpc.shared import Shared
@@ -80,12 +83,8 @@ class Server:
     def __init__(
         self, configuration: Configuration, log: logs.Log, inherited: Inherited | None = None
     ) -> None:
-        """Build the server; `start` binds its ports.
+        """Build the server; `start` binds its ports. `inherited` is None in a single process.
 
-        Args:
-            configuration: The settings and their source.
-            log: The logger.
-            inherited: From the supervisor; None for a server of one process.
         Raises:
             ConfigurationError: The files of keys or certificates are invalid.
         """
@@ -349,6 +348,22 @@ class Server:
             http_address=self.http_address,
             workers=1,
         )
+
+
+def verify(settings: Settings, base_dir: Path) -> tuple[Callers, Catalog]:
+    """Load all that the settings name, and check whatever can be wrong before ports are bound.
+
+    Raises:
+        ConfigurationError, SelfTestFailed: No server can start with these settings.
+    """
+    known = callers.load(settings, base_dir)
+    if (files := tls.paths(settings, base_dir)) is not None:
+        files.read()
+    playground.is_on(settings, known)
+    loaded = catalog.load(settings, base_dir)
+    Policy(settings.ceiling, loaded, known, settings.disallowed_special_floor)
+    flagged_tokens(settings, loaded)
+    return known, loaded
 
 
 def _make_tracer(log: logs.Log) -> traces.Tracer | None:

@@ -90,12 +90,6 @@ def paths(settings: Settings, base_dir: Path) -> TlsPaths | None:
     return TlsPaths(base_dir / certificates, base_dir / key, None if ca is None else base_dir / ca)
 
 
-def check(settings: Settings, base_dir: Path) -> None:
-    """Read the TLS files. Raises like `paths` and `TlsPaths.read`."""
-    if (found := paths(settings, base_dir)) is not None:
-        found.read()
-
-
 def _pem(setting: str, path: Path) -> bytes:
     return contents(f"{setting} {path}", path)
 

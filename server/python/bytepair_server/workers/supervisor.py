@@ -16,9 +16,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from bytepair_server import catalog
-from bytepair_server.auth import callers, tls
-from bytepair_server.auth.policy import Policy
 from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.config.settings import Settings
 from bytepair_server.config.types import NO_ADDRESS
@@ -26,7 +23,7 @@ from bytepair_server.observability import logs
 from bytepair_server.observability.http import Pages, listen, serve_on_loop, shown_address
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.observability.startup import log_start
-from bytepair_server.playground import playground
+from bytepair_server.server import verify
 from bytepair_server.transport.ports import CAN_SHARE, SharedPort
 from bytepair_server.workers import cores, worker
 from bytepair_server.workers.shared_metrics import Block
@@ -91,12 +88,8 @@ class Supervisor:
     """The parent of several workers."""
 
     def __init__(self, configuration: Configuration, count: int, loop_factory: LoopFactory) -> None:
-        """Load the encodings and hold the port.
+        """Hold the port for `count` workers, and load the encodings.
 
-        Args:
-            configuration: The settings and their source.
-            count: Number of workers.
-            loop_factory: Makes the event loop of a worker.
         Raises:
             ConfigurationError, SelfTestFailed: No server could start with this configuration.
         """
@@ -106,12 +99,7 @@ class Supervisor:
         self._log: Final = logs.configure(settings.log_format, settings.log_level)
         self._port: Final = SharedPort(settings.grpc_address)
         self._http = None if settings.http_address == NO_ADDRESS else listen(settings.http_address)
-        self._callers: Final = callers.load(settings, configuration.base_dir)
-        tls.check(settings, configuration.base_dir)
-        self._loaded: Final = catalog.load(settings, configuration.base_dir)
-        # Check once here what each worker would reject.
-        playground.is_on(settings, self._callers)
-        Policy(settings.ceiling, self._loaded, self._callers, settings.disallowed_special_floor)
+        self._callers, self._loaded = verify(settings, configuration.base_dir)
         own, *blocks = (Block() for _ in range(count + 1))
         self._workers: Final = [_Worker(number, block) for number, block in enumerate(blocks)]
         self._metrics: Final = Metrics((own, *blocks))
