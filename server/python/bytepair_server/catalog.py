@@ -100,7 +100,7 @@ class Catalog:
 
         Args:
             entries: The encodings.
-            failed: Encodings that are not served, by name, with the reason.
+            failed: See `failed`.
             aliases: Canonical names by alias and pattern. An alias of an encoding that is not
                 served is unknown, even if another pattern matches it.
             formats: The chat formats by name; None for the built-in ones.
@@ -166,9 +166,8 @@ class Catalog:
 def load(settings: Settings, base_dir: Path) -> Catalog:
     """Load and test every configured encoding. Takes seconds: not for the event loop.
 
-    Args:
-        settings: The settings.
-        base_dir: The folder that relative paths of declarations start from.
+    Relative paths of declarations start from `base_dir`.
+
     Raises:
         ConfigurationError: A declaration or its file is invalid, names clash, or the compiled
             core is missing and `allow_reference_backend` is off. With
@@ -226,11 +225,8 @@ def _is_pinned(spec: EncodingSpec) -> bool:
 
 
 def verified(encoding: Encoding, other_names: list[str]) -> Entry:
-    """Test an encoding on a known text before it is served.
+    """Test an encoding on a known text before it is served, also by `other_names`.
 
-    Args:
-        encoding: The encoding.
-        other_names: Its aliases.
     Raises:
         SelfTestFailed: The ids differ from the published ones of a built-in encoding, the text
             does not round-trip, or its count is wrong.

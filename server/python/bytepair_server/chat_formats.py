@@ -14,12 +14,8 @@ from bytepair_server.config.settings import Settings
 
 
 def load(settings: Settings, base_dir: Path, encodings: Collection[str]) -> dict[str, ChatFormat]:
-    """The chat formats by name.
+    """The chat formats by name, for encodings of these canonical names.
 
-    Args:
-        settings: The settings.
-        base_dir: The folder that relative paths start from.
-        encodings: Canonical names of the configured encodings.
     Raises:
         ConfigurationError: A table or its file is invalid, or names clash.
     """

@@ -54,12 +54,7 @@ class Executor:
     """
 
     def __init__(self, threads: int, inline_max_bytes: int) -> None:
-        """Make the executor; `start` starts its threads.
-
-        Args:
-            threads: Number of threads.
-            inline_max_bytes: The setting of that name.
-        """
+        """Make the executor; `start` starts this number of threads."""
         self.inline_max_bytes = inline_max_bytes
         self.last_small = 0.0
         self._count: Final = threads
@@ -103,7 +98,7 @@ class Executor:
         return len(self._queue) + sum(not job.began for job in self._given)
 
     async def run(self, caller: str, size: int, function: Callable[..., T], *args: object) -> T:
-        """Call a function on a thread, fairly between callers by the bytes of their requests.
+        """Call `function` on a thread, fairly between callers by the bytes of their requests.
 
         If the awaiting task is cancelled, a waiting function is never called, and the engine's work
         for a running one is cancelled.
@@ -111,12 +106,8 @@ class Executor:
         Args:
             caller: The caller of the request.
             size: Size of the request in bytes.
-            function: The function.
-            args: Its arguments.
-        Returns:
-            Its result.
-        Raises:
-            Exception: What it raises.
+            function: Its result is returned; what it raises is raised.
+            args: The arguments of `function`.
         """
         job = _Job(partial(function, *args))
         self._queue.put(caller, max(1, size), job)

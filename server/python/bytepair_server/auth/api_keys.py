@@ -42,11 +42,8 @@ def hashed(key: str) -> bytes:
 
 
 def read(path: Path, reserved: Collection[str] = ()) -> Keys:
-    """Read the file.
+    """Read the file, in which no caller may have a reserved name.
 
-    Args:
-        path: The file.
-        reserved: Names that no caller may have.
     Raises:
         ConfigurationError: The file is invalid. Its values are never quoted: one may be a key
             that was not hashed.

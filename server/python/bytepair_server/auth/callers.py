@@ -25,12 +25,7 @@ _SCHEME: Final = "bearer "
 
 
 class Callers:
-    """The configured callers.
-
-    Args:
-        keys: The API keys; None if no key file is configured.
-        tables: The setting `callers`.
-    """
+    """The configured callers: those with API keys, and those of the setting `callers`."""
 
     def __init__(
         self, keys: Keys | None = None, tables: Mapping[str, CallerTable] | None = None
@@ -110,11 +105,8 @@ class Callers:
 
 
 def load(settings: Settings, base_dir: Path) -> Callers:
-    """Load the callers.
+    """Load the callers; relative paths start from `base_dir`.
 
-    Args:
-        settings: The settings.
-        base_dir: The folder that relative paths start from.
     Raises:
         ConfigurationError: The settings contradict each other, or the key file is invalid.
     """

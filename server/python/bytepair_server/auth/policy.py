@@ -78,13 +78,9 @@ class Policy:
         callers: Callers,
         floor: Literal["AS_TEXT", "REJECT"] = "AS_TEXT",
     ) -> None:
-        """Resolve the setting `ceiling` against the loaded encodings.
+        """Resolve the setting `ceiling` against the loaded encodings. `floor` is the least strict
+        `disallowed_special` of any call.
 
-        Args:
-            ceilings: Special tokens by caller or group, and encoding.
-            catalog: The loaded encodings.
-            callers: The callers and their groups.
-            floor: The least strict `disallowed_special` of any call.
         Raises:
             ConfigurationError: A ceiling names an unknown encoding, special token or chat format.
         """
@@ -126,10 +122,8 @@ class Policy:
         Args:
             caller: The caller.
             entry: The encoding.
-            names: The requested special tokens.
+            names: The requested special tokens, which are returned.
             field: The request's field, for the error.
-        Returns:
-            `names`, all within the ceiling.
         Raises:
             SpecialTokenNotPermitted: A name is not in the ceiling, or is not a special token.
         """

@@ -69,13 +69,7 @@ class Quota:
     __slots__ = ("_account", "_bytes", "_max_concurrent", "_max_streams", "_requests")
 
     def __init__(self, table: QuotaTable, account: Account, clock: Clock = monotonic) -> None:
-        """Apply limits to an account.
-
-        Args:
-            table: The limits; None is no limit.
-            account: The caller's use so far.
-            clock: See `Bucket`.
-        """
+        """Apply the limits of a table to a caller's use so far; `clock` is that of `Bucket`."""
         cells = account.cells
         self._account: Final = account
         self._requests = _bucket(table.requests_per_second, table.request_burst, cells, 0, clock)
@@ -154,13 +148,8 @@ class Quotas:
         callers: Callers,
         quota_store: QuotaStore | None = None,
     ) -> None:
-        """Make the quotas; each is looked up when its caller first calls.
-
-        Args:
-            tables: The setting `quotas`.
-            callers: The callers and their groups.
-            quota_store: The use of all callers; None for a store of this process only.
-        """
+        """Use the setting `quotas`. Each quota is looked up when its caller first calls; without
+        `quota_store`, use is counted for this process only."""
         self._tables: Final = tables
         self._quota_store: Final = QuotaStore() if quota_store is None else quota_store
         self._callers: Final = callers

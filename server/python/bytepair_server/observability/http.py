@@ -124,14 +124,7 @@ class HttpServer:
     """The HTTP port on a thread. Bound at once; serves from `start` to `stop`."""
 
     def __init__(self, address: str, pages: Pages) -> None:
-        """Bind the port.
-
-        Args:
-            address: "host:port".
-            pages: The pages to serve.
-        Raises:
-            ConfigurationError: The port cannot be bound.
-        """
+        """Bind the port. Raises like `listen`."""
         self._listener: Final = listen(address)
         self._pages: Final = pages
         self.address: Final = shown_address(self._listener)
@@ -170,15 +163,8 @@ class HttpServer:
 def serve_on_loop(
     listener: socket.socket, pages: Pages, refresh: Callable[[], Awaitable[None]]
 ) -> asyncio.Task[None]:
-    """Serve on the running event loop.
-
-    Args:
-        listener: See `listen`.
-        pages: The pages to serve.
-        refresh: Awaited before each page.
-    Returns:
-        The task that serves; it closes the port when it is cancelled.
-    """
+    """Serve on the running event loop, and await `refresh` before each page. The returned task
+    closes the port when it is cancelled."""
 
     async def respond(request: bytes) -> bytes:
         await refresh()

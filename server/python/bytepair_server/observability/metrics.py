@@ -65,11 +65,7 @@ class Metrics:
     """
 
     def __init__(self, blocks: Sequence[Block] = ()) -> None:
-        """Count in the first block.
-
-        Args:
-            blocks: One for each process that counts; none for one of its own.
-        """
+        """Count in the first of `blocks`, one for each process; none for one of its own."""
         self._blocks: Final = blocks or (Block(),)
         self.registry: Final = CollectorRegistry()
         self.families: Final[list[Counter | Gauge | Histogram]] = []

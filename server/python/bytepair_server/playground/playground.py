@@ -44,11 +44,8 @@ _FOR_EVER: Final = "public, max-age=31536000, immutable"
 
 
 def is_on(settings: Settings, known: Callers) -> bool:
-    """Whether the playground is served.
+    """Whether the playground is served: by the setting, to the known callers.
 
-    Args:
-        settings: With the setting `playground`.
-        known: Who may call.
     Raises:
         ConfigurationError: It is on, and the transport cannot serve it.
     """

@@ -46,12 +46,7 @@ class StreamHandlers:
     """
 
     def __init__(self, shared: Shared, idle_seconds: float) -> None:
-        """Make the handlers.
-
-        Args:
-            shared: The objects that all handlers share.
-            idle_seconds: A stream without a message for this time is ended; 0: never.
-        """
+        """Make handlers that end a stream after `idle_seconds` without a message; 0: never."""
         self.options: Options | None = None
         self._shared: Final = shared
         self._idle_seconds: Final = idle_seconds

@@ -39,13 +39,8 @@ class OpenStream:
     )
 
     def __init__(self, limiter: Limiter, idle_seconds: float, max_message_bytes: int) -> None:
-        """Track the current task. On exit the reason for its cancellation is raised.
-
-        Args:
-            limiter: Counts the bytes of all streams, and may cancel this one.
-            idle_seconds: The task is cancelled after this time without a message; 0: never.
-            max_message_bytes: Maximum size of a message.
-        """
+        """Track the current task, and cancel it after `idle_seconds` without a message; 0: never.
+        On exit the reason for its cancellation is raised."""
         self._max_message_bytes: Final = max_message_bytes
         self._limiter: Final = limiter
         self._idle_seconds: Final = idle_seconds

@@ -40,13 +40,7 @@ class Session(ABC):
     )
 
     def __init__(self, options: Options, call: Call, inline_max_bytes: int) -> None:
-        """Start a session; the first message configures it.
-
-        Args:
-            options: Validates the configuration.
-            call: The call.
-            inline_max_bytes: The setting of that name.
-        """
+        """Start a session, which its first message configures."""
         self.call: Final = call
         self._options: Final = options
         self._inline_max_bytes: Final = inline_max_bytes

@@ -102,11 +102,7 @@ def is_served(address: str) -> bool:
 
 
 def problem(address: str) -> str:
-    """The reason why an address cannot be bound, which gRPC does not report.
-
-    Args:
-        address: "host:port", or gRPC's "unix:path".
-    """
+    """The reason why an address (see `listen`) cannot be bound, which gRPC does not report."""
     try:
         if address.startswith("unix:"):
             path = Path(address.removeprefix("unix:").removeprefix("//"))
