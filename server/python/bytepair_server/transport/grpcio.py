@@ -7,11 +7,10 @@ peers: put a proxy before a port that unauthenticated callers can reach.
 from __future__ import annotations
 
 import asyncio
-import os
 import ssl
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import nullcontext
 from functools import lru_cache
 from threading import Lock
 from typing import Any, Final
@@ -20,7 +19,6 @@ import grpc
 from google.rpc import status_pb2  # type: ignore[import-untyped]
 from grpc.aio import AbortError
 
-from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.transport import ports
 from bytepair_server.transport.interface import (
     AtOnce,
@@ -91,7 +89,7 @@ class GrpcioTransport:
         )
         is_unix = address.startswith("unix:")
         try:
-            with _umask(0o777 & ~int(unix_socket_mode, 8) if is_unix else None):
+            with ports.created_with(int(unix_socket_mode, 8)) if is_unix else nullcontext():
                 if self._tls is None:
                     port = server.add_insecure_port(address)
                 else:
@@ -99,10 +97,7 @@ class GrpcioTransport:
         except RuntimeError:
             port = 0
         if port == 0:
-            raise ConfigurationError(
-                f"grpc_address {address}: cannot listen there: {ports.problem(address)}; if "
-                "another process has the port, stop it, or set another address"
-            )
+            raise ports.unavailable(address, ports.problem(address))
         await server.start()
         self._server = server
         return address if is_unix else f"{address.rpartition(':')[0]}:{port}"
@@ -299,20 +294,6 @@ def _configuration(tls: TlsFiles) -> grpc.ServerCertificateConfiguration:
     return grpc.ssl_server_certificate_configuration(
         [(tls.key, tls.certificate)], tls.client_authorities or None
     )
-
-
-@contextmanager
-def _umask(mask: int | None) -> Iterator[None]:
-    """Set the umask while the block runs. Setting a socket's permissions afterwards would leave it
-    open to others for a moment."""
-    if mask is None:
-        yield
-        return
-    before = os.umask(mask)
-    try:
-        yield
-    finally:
-        os.umask(before)
 
 
 @lru_cache(_CACHED_PEERS)

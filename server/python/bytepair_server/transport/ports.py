@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -38,15 +40,20 @@ class SharedPort:
             _bound(address, share=False).close()
             self._held: Final = _bound(address, share=True)
         except (OSError, UnicodeError) as error:
-            raise ConfigurationError(
-                f"grpc_address {address}: cannot listen there: {_reason(error)}; if another "
-                "process has the port, stop it, or set another address"
-            ) from None
+            raise unavailable(address, _reason(error)) from None
         self.address: Final = f"{address.rpartition(':')[0]}:{self._held.getsockname()[1]}"
 
     def close(self) -> None:
         """Release the port."""
         self._held.close()
+
+
+def unavailable(address: str, reason: str) -> ConfigurationError:
+    """The error for an address that cannot be bound."""
+    return ConfigurationError(
+        f"grpc_address {address}: cannot listen there: {reason}; if another process has the port, "
+        "stop it, or set another address"
+    )
 
 
 def listen(address: str, *, share: bool, unix_socket_mode: str) -> socket.socket:
@@ -66,10 +73,7 @@ def listen(address: str, *, share: bool, unix_socket_mode: str) -> socket.socket
         listener.listen(BACKLOG)
         return listener
     except (OSError, UnicodeError) as error:
-        raise ConfigurationError(
-            f"grpc_address {address}: cannot listen there: {_reason(error)}; if another process "
-            "has the port, stop it, or set another address"
-        ) from None
+        raise unavailable(address, _reason(error)) from None
 
 
 def _listen_at_file(address: str, mode: int) -> socket.socket:
@@ -77,17 +81,25 @@ def _listen_at_file(address: str, mode: int) -> socket.socket:
     if path.is_socket():
         path.unlink()  # left by a server that has ended: `is_served` is checked before
     listener = socket.socket(socket.AF_UNIX)
-    # Setting the permissions afterwards would leave the socket open to others for a moment.
-    before = os.umask(0o777 & ~mode)
     try:
-        listener.bind(str(path))
+        with created_with(mode):
+            listener.bind(str(path))
         listener.listen(BACKLOG)
     except OSError:
         listener.close()
         raise
+    return listener
+
+
+@contextmanager
+def created_with(mode: int) -> Iterator[None]:
+    """Create sockets with these permissions while the block runs. Setting them afterwards would
+    leave a socket open to others for a moment."""
+    before = os.umask(0o777 & ~mode)
+    try:
+        yield
     finally:
         os.umask(before)
-    return listener
 
 
 def is_served(address: str) -> bool:
