@@ -258,9 +258,9 @@ def truncation_fields(
     return fields
 
 
-def too_long(error: PieceTooLong) -> InputTooLarge:
+def too_long(error: PieceTooLong, size: int | None = None) -> InputTooLarge:
     """Return the error for text that has no split point within the limit."""
-    return InputTooLarge("text", None, error.limit, "bytes that can only be encoded together")
+    return InputTooLarge("text", size, error.limit, "bytes that can only be encoded together")
 
 
 def _code(value: int) -> inspecting.FindingCode:

@@ -20,9 +20,10 @@ from bytepair_engine import (
 
 from bytepair_server.auth.policy import AS_TEXT, REJECT, SpecialRule
 from bytepair_server.catalog import Entry
-from bytepair_server.errors import InputTooLarge, InvalidField, InvalidText
+from bytepair_server.errors import InvalidField, InvalidText
 from bytepair_server.rpc import wire, wire_fields
 from bytepair_server.rpc.call import Call
+from bytepair_server.rpc.context_service import too_long
 from bytepair_server.rpc.options import Options, limit_of
 from bytepair_server.streaming.session import Session, check_config, in_config
 
@@ -108,9 +109,7 @@ class TextSession(Session):
         except InvalidOption as error:
             raise InvalidField(f"config.{error.option}", error.problem) from None
         except PieceTooLong as error:
-            size = self._stream.pending_bytes
-            unit = "bytes that can only be encoded together"
-            raise InputTooLarge("text", size, error.limit, unit) from None
+            raise too_long(error, self._stream.pending_bytes) from None
 
     def _close(self) -> None:
         self.over = True
