@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,6 +18,8 @@ from bytepair_server import __version__
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.util.types import AttributeValue
+
+    from bytepair_server.rpc.call import Call
 
 #: W3C Trace Context: headers of a call.
 TRACEPARENT: Final = "traceparent"
@@ -52,22 +54,6 @@ class Parent(NamedTuple):
     span_id: str
 
 
-class Times(NamedTuple):
-    """The times of one call, by `perf_counter`.
-
-    Attributes:
-        started: It arrived.
-        admitted: It was admitted; None if it never was.
-        computed: Its last answer was computed; None if it was not.
-        stream_seconds: Time that a stream's messages were computed; None for a unary call.
-    """
-
-    started: float
-    admitted: float | None
-    computed: float | None
-    stream_seconds: float | None
-
-
 def parent_of(header: str | None) -> Parent | None:
     """The caller's span in a `traceparent` header; None if it is absent or malformed."""
     found = None if header is None else _WELL_FORMED.fullmatch(header)
@@ -76,7 +62,7 @@ def parent_of(header: str | None) -> Parent | None:
     return Parent(found[2], found[3])
 
 
-def peer_attributes(peer: str) -> dict[str, AttributeValue]:
+def _peer_attributes(peer: str) -> dict[str, AttributeValue]:
     """Span attributes of a peer, which gRPC names "ipv4:127.0.0.1:5000" or "unix:/path"."""
     address = peer.partition(":")[2]
     host, _, port = address.rpartition(":")
@@ -101,9 +87,11 @@ class Tracer:
         self,
         method: str,
         headers: Mapping[str, str],
-        times: Times,
+        call: Call,
         code: str,
-        attributes: Callable[[], Mapping[str, AttributeValue]],
+        reason: str,
+        *,
+        is_json: bool,
     ) -> Parent:
         """Make the spans of a call that has ended: its own, and within it `admission` and
         `compute`.
@@ -111,9 +99,10 @@ class Tracer:
         Args:
             method: Service and RPC, such as "bytepair.v1.TokenizerService/Count".
             headers: Its `traceparent` and `tracestate`, if present.
-            times: Its times.
+            call: The call, which recorded its times.
             code: Its status code's name.
-            attributes: Returns further attributes; called only if the call is sampled.
+            reason: The reason of its failure; "" for none.
+            is_json: Whether its messages are JSON.
         Returns:
             The trace and the span, for the log.
         """
@@ -121,24 +110,35 @@ class Tracer:
         # Calls record a monotonic clock; spans have the time of day.
         ended = time_ns()
         offset = ended - round(perf_counter() * 1e9)
-        started = offset + round(times.started * 1e9)
+        started = offset + round(call.started * 1e9)
         context = self._extract(headers) if headers else None
         span = start_span(method, context, api.SpanKind.SERVER, start_time=started)
         if span.is_recording():
             span.set_attributes(
-                {"rpc.method": method, "rpc.response.status_code": code, **attributes()}
+                {
+                    "rpc.method": method,
+                    "rpc.response.status_code": code,
+                    "rpc.system.name": "connectrpc" if is_json else "grpc",
+                    **_peer_attributes(call.peer),
+                    "bytepair.request_id": call.request_id,
+                    "bytepair.caller": call.caller,
+                    "bytepair.encoding": call.encoding,
+                    "bytepair.reason": reason,
+                    "bytepair.input_bytes": call.input_bytes,
+                    "bytepair.tokens": call.tokens,
+                }
             )
             if code in _FAULTS:
                 span.set_attribute("error.type", code)
                 span.set_status(api.StatusCode.ERROR)
             within = api.set_span_in_context(span)
-            admitted = ended if times.admitted is None else offset + round(times.admitted * 1e9)
+            admitted = ended if call.admitted is None else offset + round(call.admitted * 1e9)
             start_span("admission", within, start_time=started).end(admitted)
-            if times.computed is not None:
-                computed = offset + round(times.computed * 1e9)
+            if call.computed is not None:
+                computed = offset + round(call.computed * 1e9)
                 compute = start_span("compute", within, start_time=admitted)
-                if times.stream_seconds is not None:
-                    compute.set_attribute("bytepair.compute_seconds", times.stream_seconds)
+                if call.stream_seconds is not None:
+                    compute.set_attribute("bytepair.compute_seconds", call.stream_seconds)
                 compute.end(computed)
         span.end(ended)
         found = span.get_span_context()

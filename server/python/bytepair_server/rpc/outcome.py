@@ -152,18 +152,10 @@ class Outcomes:
         span = tracer.record(
             self._method,
             headers if _parent(incoming) else {},
-            traces.Times(call.started, call.admitted, call.computed, call.stream_seconds),
+            call,
             code,
-            lambda: {
-                "rpc.system.name": "connectrpc" if incoming.is_json else "grpc",
-                **traces.peer_attributes(call.peer),
-                "bytepair.request_id": call.request_id,
-                "bytepair.caller": call.caller,
-                "bytepair.encoding": call.encoding,
-                "bytepair.reason": reason,
-                "bytepair.input_bytes": call.input_bytes,
-                "bytepair.tokens": call.tokens,
-            },
+            reason,
+            is_json=incoming.is_json,
         )
         return {"trace_id": span.trace_id, "span_id": span.span_id}
 
