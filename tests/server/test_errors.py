@@ -22,6 +22,7 @@ from bytepair_server.admission.executor import Executor
 from bytepair_server.admission.limiter import Limiter
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.quotas import Quotas
+from bytepair_server.config.settings import Settings
 from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.rpc import status
@@ -338,25 +339,17 @@ def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
     log = StringIO()
 
     async def call() -> Failed:
-        limiter = Limiter(
-            max_in_flight=1,
-            max_in_flight_bytes=1,
-            max_open_streams=1,
-            max_streams_bytes=1,
-            max_queued=0,
-            max_queue_seconds=0,
-        )
+        settings = Settings()
+        limiter = Limiter(settings)
         limiter.open()
         shared = Shared(
             limiter=limiter,
             callers=Callers(),
             quotas=Quotas({}, Callers()),
             executor=Executor(1, 1000),
-            max_message_bytes=1 << 20,
             metrics=Metrics(),
             log=logs.configure("json", "info", log),
-            log_calls=None,
-            log_denials=False,
+            settings=settings,
         )
         handlers = UnaryHandlers(shared)
         faults: list[BaseException] = []

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from bytepair_server.admission.limiter import Limiter, Slot
+from bytepair_server.config.settings import Settings
 from bytepair_server.errors import Draining, Overloaded
 from bytepair_server.rpc.call import ANONYMOUS, Call
 
@@ -26,7 +27,7 @@ def limiter_of(**settings: Any) -> Limiter:
         "max_open_streams": 8,
         "max_streams_bytes": 8,
     }
-    limiter = Limiter(**(usual | settings))
+    limiter = Limiter(Settings.model_construct(None, **(usual | settings)))
     limiter.open()
     return limiter
 

@@ -96,14 +96,7 @@ class Server:
         self._log: Final = log
         self._inherited: Final = inherited
         self._ready_line = ""
-        self._limiter: Final = Limiter(
-            max_in_flight=settings.max_in_flight,
-            max_in_flight_bytes=settings.max_in_flight_bytes,
-            max_queued=settings.max_queued,
-            max_queue_seconds=settings.max_queue_seconds,
-            max_open_streams=settings.max_open_streams,
-            max_streams_bytes=settings.max_streams_bytes,
-        )
+        self._limiter: Final = Limiter(settings)
         share = cores.usable_cores() if inherited is None else inherited.work_threads
         self._executor: Final = Executor(settings.work_threads or share, settings.inline_max_bytes)
         self._metrics: Final = Metrics() if inherited is None else inherited.metrics
@@ -123,16 +116,14 @@ class Server:
             limiter=self._limiter,
             callers=self._callers,
             quotas=Quotas(settings.quotas, self._callers, quota_store),
-            max_message_bytes=settings.max_message_bytes,
             executor=self._executor,
             metrics=self._metrics,
             log=log,
-            log_calls=_call_level(settings),
-            log_denials=settings.log_denials,
+            settings=settings,
             tracer=self._tracer,
         )
         self._unary: Final = UnaryHandlers(shared)
-        self._streams: Final = StreamHandlers(shared, settings.stream_idle_seconds)
+        self._streams: Final = StreamHandlers(shared)
         self._transport: Transport | None = None
         self._http: HttpServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -374,9 +365,3 @@ def _make_tracer(log: logs.Log) -> traces.Tracer | None:
     except ImportError as error:
         log.warning("no traces are sent: install bytepair-server[otel]", missing=error.name)
         return None
-
-
-def _call_level(settings: Settings) -> str | None:
-    """The level of the log line for each call; None if `log_level` drops it."""
-    shown = settings.log_level == "debug" or settings.log_level == settings.log_calls == "info"
-    return settings.log_calls if shown else None

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from bytepair_server.admission.queue import FairQueue
+from bytepair_server.config.settings import Settings
 from bytepair_server.errors import Draining, Overloaded
 from bytepair_server.rpc.call import Call
 
@@ -33,23 +34,14 @@ class Limiter:
         draining: Whether new calls are rejected.
     """
 
-    def __init__(
-        self,
-        *,
-        max_in_flight: int,
-        max_in_flight_bytes: int,
-        max_queued: int,
-        max_queue_seconds: float,
-        max_open_streams: int,
-        max_streams_bytes: int,
-    ) -> None:
-        """Make a limiter that admits nothing until `open`. The arguments are the settings."""
-        self._max: Final = max_in_flight
-        self._max_bytes: Final = max_in_flight_bytes
-        self._max_queued: Final = max_queued
-        self._max_queue_seconds: Final = max_queue_seconds
-        self._max_streams: Final = max_open_streams
-        self._max_streams_bytes: Final = max_streams_bytes
+    def __init__(self, settings: Settings) -> None:
+        """Make a limiter that admits nothing until `open`."""
+        self._max: Final = settings.max_in_flight
+        self._max_bytes: Final = settings.max_in_flight_bytes
+        self._max_queued: Final = settings.max_queued
+        self._max_queue_seconds: Final = settings.max_queue_seconds
+        self._max_streams: Final = settings.max_open_streams
+        self._max_streams_bytes: Final = settings.max_streams_bytes
         self._bytes = 0
         self._streams_bytes = 0
         self._queue: Final[FairQueue[Slot]] = FairQueue()

@@ -31,8 +31,9 @@ class Outcomes:
         self._metrics: Final = RpcMetrics(shared.metrics, self._rpc)
         self._tracer: Final = shared.tracer
         self._used: Final = shared.metrics.used
-        log_calls = shared.log_calls
-        self._log_call: Final = None if log_calls is None else getattr(shared.log, log_calls)
+        settings = shared.settings
+        is_logged = settings.log_level == "debug" or settings.log_level == settings.log_calls
+        self._log_call: Final = getattr(shared.log, settings.log_calls) if is_logged else None
 
     def begin(self, incoming: Incoming) -> Call:
         """Start a call; `answered` or `failed` must follow."""
@@ -106,7 +107,7 @@ class Outcomes:
 
     def _audit(self, incoming: Incoming, call: Call, failure: Failure) -> None:
         """Log what was denied, for audits, without text."""
-        if self._shared.log_denials:
+        if self._shared.settings.log_denials:
             self._shared.log.warning(
                 "denied",
                 rpc=self._rpc,

@@ -8,6 +8,7 @@ from bytepair_server.admission.executor import Executor
 from bytepair_server.admission.limiter import Limiter
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.quotas import Quotas
+from bytepair_server.config.settings import Settings
 from bytepair_server.observability import logs, traces
 from bytepair_server.observability.metrics import Metrics
 
@@ -21,11 +22,9 @@ class Shared:
         callers: Identifies callers.
         quotas: The callers' quotas.
         executor: Computes large messages.
-        max_message_bytes: Maximum size of a message.
         metrics: The metrics.
         log: The logger of calls and errors.
-        log_calls: The level of the line for each call; None for no lines.
-        log_denials: Whether to log denials, for audits.
+        settings: The settings.
         tracer: Makes spans of calls; None for no traces.
     """
 
@@ -33,9 +32,7 @@ class Shared:
     callers: Callers
     quotas: Quotas
     executor: Executor
-    max_message_bytes: int
     metrics: Metrics
     log: logs.Log
-    log_calls: str | None
-    log_denials: bool
+    settings: Settings
     tracer: traces.Tracer | None = None

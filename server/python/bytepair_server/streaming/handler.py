@@ -45,11 +45,10 @@ class StreamHandlers:
     Streams wait until `options` is set and the limiter opens.
     """
 
-    def __init__(self, shared: Shared, idle_seconds: float) -> None:
-        """Make handlers that end a stream after `idle_seconds` without a message; 0: never."""
+    def __init__(self, shared: Shared) -> None:
         self.options: Options | None = None
         self._shared: Final = shared
-        self._idle_seconds: Final = idle_seconds
+        self._idle_seconds: Final = shared.settings.stream_idle_seconds
 
     def methods(self) -> list[Method]:
         """All streaming RPCs."""
@@ -78,7 +77,7 @@ class StreamHandlers:
                     if quota is not None:
                         quota.enter_stream()
                         leave.append(quota.leave_stream)
-                    limit = shared.max_message_bytes
+                    limit = shared.settings.max_message_bytes
                     with OpenStream(limiter, self._idle_seconds, limit) as stream:
                         if not limiter.is_open:
                             await stream.working(limiter.opened())
