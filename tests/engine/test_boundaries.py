@@ -6,7 +6,14 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
-from bytepair_engine.context.boundaries import UNICODE_VERSION, Boundaries, Level, decided
+from bytepair_engine.context.boundaries import (
+    LEVELS,
+    UNICODE_VERSION,
+    Boundaries,
+    Level,
+    begun,
+    decided,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,6 +100,15 @@ def test_no_text_changes_what_is_decided(text: str, more: str, level: Level) -> 
     known = decided(text)
     found = Boundaries(text).between(level, 0, known)
     assert found == Boundaries(text + more).between(level, 0, known)
+
+
+@given(hard, hard, st.sampled_from(LEVELS))
+def test_no_preceding_text_changes_what_comes_after_it_has_begun(
+    more: str, text: str, level: Level
+) -> None:
+    first, size = begun(text), len(more)
+    found = Boundaries(more + text).between(level, size + first, size + len(text))
+    assert [end - size for end in found] == list(Boundaries(text).between(level, first, len(text)))
 
 
 @given(hard, st.sampled_from(["grapheme", "word", "sentence"]))

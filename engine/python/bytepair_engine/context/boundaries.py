@@ -82,6 +82,12 @@ _RULES: Final[dict[Level, _Rule]] = {
     "sentence": _Rule(regex.compile(rf"(?r){_SENTENCE}"), regex.compile(_AFTER_STOP)),
 }
 
+#: What `begun` looks for: a restart of each level, and text of which the lines are known.
+_FIRST: Final = (
+    *map(regex.compile, (_GRAPHEME, _WORD, _SENTENCE)),
+    regex.compile(r"(?s)[ \t]*(?:\r\n|.)\K"),
+)
+
 _LAST_OF_WORD: Final = regex.compile(rf"(?r){_WORD}|\p{{WB=Regional_Indicator}}")
 #: What belongs to the character before it.
 _BELONGS: Final = regex.compile(r"[\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*+")
@@ -121,6 +127,13 @@ def decided(text: str) -> int:
     if _BELONGS.fullmatch(text, word.end() if word else 0):
         place = max(place, len(text) - 1)
     return min(place, stop.start()) if stop and _STOP.match(text, stop.start()) else place
+
+
+def begun(text: str) -> int:
+    """Return a position such that no preceding text changes a boundary after it; the length of the
+    text for none."""
+    found = [rule.search(text) for rule in _FIRST]
+    return max(match.start() if match else len(text) for match in found)
 
 
 class Boundaries:

@@ -45,7 +45,7 @@ _MAX_CHARACTERS: Final = 1024
 _BACK: Final = 256
 
 #: Characters before a split point that its rules may look at.
-_RULE_CONTEXT: Final = 2
+RULE_CONTEXT: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,9 @@ class Measure:
             cancel.check()
             length *= 2
 
-    def backwards(self, start: int, end: int, budget: int) -> tuple[list[Mark], int | None]:
+    def backwards(
+        self, start: int, end: int, budget: int, *, is_complete: bool = True
+    ) -> tuple[list[Mark], int | None]:
         """As `forwards`, for the start of the longest text that ends at `end`.
 
         Returns:
@@ -192,7 +194,7 @@ class Measure:
             PieceTooLong: Too much text has no split point.
         """
         if self.fits is not None:
-            return self._native_backwards(self.fits, start, end, budget)
+            return self._native_backwards(self.fits, start, end, budget, is_complete)
         beyond: int | None = None
         marks = [Mark(end, 0)]
         covered: Mark | None = None
@@ -229,14 +231,17 @@ class Measure:
         return marks, beyond
 
     def _native_backwards(
-        self, fits: Fits, start: int, end: int, budget: int
+        self, fits: Fits, start: int, end: int, budget: int, is_complete: bool
     ) -> tuple[list[Mark], int | None]:
         length = (budget + 1) * _CHARACTERS + _WINDOW
         while True:
             first = max(start, end - length)
-            found = fits.fit_end(self.text[first:end], budget, first == start)
+            is_all = first == start
+            found = fits.fit_end(self.text[first:end], budget, is_all and is_complete)
             if found is not None:
                 break
+            if is_all:
+                return [Mark(end, 0)], None
             cancel.check()
             length *= 2
         beyond, counts = found
@@ -340,7 +345,7 @@ class Measure:
             first = max(start, end - back)
             window = self.text[first:end]
             found = self._local(window, len(window))
-            if found > (0 if first == start else _RULE_CONTEXT):
+            if found > (0 if first == start else RULE_CONTEXT):
                 across = self._names.across(self.text, first + found)
                 if across is None:
                     return first + found

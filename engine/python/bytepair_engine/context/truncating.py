@@ -7,8 +7,15 @@ from typing import Final, Literal
 
 from bytepair_engine.backends.interface import Fits
 from bytepair_engine.backends.reference import check_unicode
-from bytepair_engine.context.boundaries import LEVELS, Boundaries, Level, checked_level
-from bytepair_engine.context.measure import Mark, Measure, check_special
+from bytepair_engine.context.boundaries import (
+    LEVELS,
+    Boundaries,
+    Level,
+    begun,
+    checked_level,
+    decided,
+)
+from bytepair_engine.context.measure import RULE_CONTEXT, Mark, Measure, check_special
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import BudgetTooSmall, InvalidOption, InvalidUnicode
 from bytepair_engine.vocabulary.special_names import special_names
@@ -84,23 +91,97 @@ def truncated(
             and may fit; never for rank tables with a published pattern. Without `can_stream` no
             text has a split point.
     """
-    if max_tokens < 0:
-        raise InvalidOption("max_tokens", f"must be 0 or more, and is {max_tokens}")
     if keep not in ("start", "end", "both"):
         raise InvalidOption("keep", 'must be "start", "end" or "both"')
     if not 0 <= start_percent <= 100:
         raise InvalidOption("start_percent", f"must be 0 to 100, and is {start_percent}")
-    checked_level(level)
     if disallowed_special:
         check_special(encoding, text, allowed_special, disallowed_special)
+    found = _truncated(
+        encoding,
+        text,
+        max_tokens,
+        keep,
+        level,
+        marker,
+        start_percent=start_percent,
+        allowed_special=allowed_special,
+        add_special_tokens=add_special_tokens,
+        is_part=False,
+    )
+    assert found is not None
+    return found
+
+
+def truncated_part(
+    encoding: Encoding,
+    part: str,
+    max_tokens: int,
+    *,
+    keep: Literal["start", "end"] = "start",
+    level: Level = "grapheme",
+    marker: str = "",
+    add_special_tokens: bool = False,
+) -> Truncation | None:
+    """Cut a text of which only a part is at hand, as `truncated` cuts the whole.
+
+    Args:
+        encoding: The encoding.
+        part: The start of a longer text, or with `keep="end"` its end, without lone surrogates.
+        max_tokens: See `truncated`, as for the other arguments.
+        keep: "start" or "end".
+        level: The level to cut at.
+        marker: Replaces removed text, and is counted.
+        add_special_tokens: As for `Encoding.encode`.
+    Returns:
+        What `truncated` returns for each text with this part; `kept` is a range of the part. None
+        if the part is too short to decide that.
+    Raises:
+        BudgetTooSmall, InvalidUnicode, InvalidOption, PieceTooLong: See `truncated`.
+    """
+    if keep not in ("start", "end"):
+        raise InvalidOption("keep", 'must be "start" or "end" for a part')
+    return _truncated(
+        encoding,
+        part,
+        max_tokens,
+        keep,
+        level,
+        marker,
+        add_special_tokens=add_special_tokens,
+        is_part=True,
+    )
+
+
+def _truncated(
+    encoding: Encoding,
+    text: str,
+    max_tokens: int,
+    keep: Keep,
+    level: Level,
+    marker: str,
+    *,
+    start_percent: int = DEFAULT_START_PERCENT,
+    allowed_special: SpecialTokens = frozenset(),
+    add_special_tokens: bool,
+    is_part: bool,
+) -> Truncation | None:
+    """Cut a text, or one with this part; None if the part does not decide."""
+    if max_tokens < 0:
+        raise InvalidOption("max_tokens", f"must be 0 or more, and is {max_tokens}")
+    checked_level(level)
     frame = len(encoding.template) if add_special_tokens else 0
+    budget = max_tokens - frame
     try:
         if not marker and not allowed_special and encoding.fits is not None:
-            easy = _easy(encoding.fits, text, max_tokens - frame, keep, level, frame)
+            easy = _easy(encoding.fits, text, budget, keep, level, frame, is_part)
             if easy is not None:
                 return easy
         search = _Search(encoding, text, level, marker, allowed_special)
-        found = search.run(keep, max_tokens - frame, start_percent)
+        marks, beyond = search.bounds(keep, max(budget, 0), is_part)
+        if is_part and beyond is None:
+            return None
+        found = search.run(keep, budget, start_percent, marks, beyond)
     except InvalidUnicode:
         check_unicode(text)  # raises with the offset in the whole text
         raise
@@ -110,14 +191,15 @@ def truncated(
 
 
 def _easy(
-    fits: Fits, text: str, budget: int, keep: Keep, level: Level, frame: int
+    fits: Fits, text: str, budget: int, keep: Keep, level: Level, frame: int, is_part: bool
 ) -> Truncation | None:
     """Truncate ordinary text in the core; None if the text near the cut does not decide."""
     if keep == "both" or budget < 0:
         return None
     length = (budget + 1) * _CHARACTERS + _WINDOW
-    is_complete = length >= len(text)
-    part = text if is_complete else text[:length] if keep == "start" else text[-length:]
+    is_all = length >= len(text)
+    is_complete = is_all and not is_part
+    part = text if is_all else text[:length] if keep == "start" else text[-length:]
     found = fits.longest(part, budget, LEVELS.index(level), keep == "end", is_complete)
     if found is None:
         return None
@@ -155,13 +237,24 @@ class _Search:
             raise InvalidOption("marker", "must not contain a special token")
         self.marker_count: Final = self._measure.count(marker)
 
-    def run(self, keep: Keep, budget: int, start_percent: int) -> Truncation | None:
-        """Truncate the text to `budget` tokens; None if not even the marker fits."""
-        measure, length = self._measure, len(self._text)
+    def bounds(self, keep: Keep, budget: int, is_part: bool) -> tuple[list[Mark], int | None]:
+        """Return where to look, as `Measure.forwards` and `backwards` do: None if all text fits,
+        and if a part does not decide."""
+        measure, text = self._measure, self._text
         if keep == "end":
-            marks, beyond = measure.backwards(0, length, max(budget, 0))
+            marks, beyond = measure.backwards(0, len(text), budget, is_complete=not is_part)
+            # Split points are known where the rules for them see the text before.
+            is_known = beyond is not None and beyond > max(begun(text), RULE_CONTEXT)
         else:
-            marks, beyond = measure.forwards(0, max(budget, 0))
+            marks, beyond = measure.forwards(0, budget, is_complete=not is_part)
+            is_known = beyond is not None and beyond <= decided(text)
+        return marks, beyond if is_known or not is_part else None
+
+    def run(
+        self, keep: Keep, budget: int, start_percent: int, marks: list[Mark], beyond: int | None
+    ) -> Truncation | None:
+        """Truncate the text to `budget` tokens; None if not even the marker fits."""
+        length = len(self._text)
         if beyond is None and budget >= 0:
             kept = ((0, length),) if self._text else ()
             return Truncation(self._text, marks[-1].count, False, kept, None)
