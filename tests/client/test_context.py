@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bytepair_client import BudgetTooSmall, InvalidOption
+from bytepair_client import BudgetTooSmall, InputTooLarge, InvalidOption, InvalidUtf8
 from bytepair_engine import get_encoding
+from bytepair_engine.context.truncating import truncated
 from support.clients import Clients
 from support.context_laws import AWKWARD
 from support.serving import RunningServer
@@ -55,6 +56,33 @@ def test_a_large_text_is_streamed(clients: Clients, server: RunningServer) -> No
     small = clients(server.target, encoding=NAME, max_unary_bytes=500)
     large = clients(server.target, encoding=NAME)
     assert small.split(TEXT, 30) == large.split(TEXT, 30)
+
+
+def test_a_part_of_a_large_text_is_truncated(clients: Clients, server: RunningServer) -> None:
+    """By the client's limit, and by the server's."""
+    engine = get_encoding(NAME)
+    text = "é🧠 " * 200 + TEXT * 3000 + "The end. 🇩🇪"
+    assert len(text.encode()) > 5_000_000  # more than the server's message limit
+    for client in (
+        clients(server.target, encoding=NAME, max_unary_bytes=4000),
+        clients(server.target, encoding=NAME, max_unary_bytes=100_000_000),
+    ):
+        for keep in ("start", "end"):
+            options: Any = {"keep": keep, "level": "word", "marker": " …"}
+            expected = truncated(engine, text, 50, **options)
+            answer = client.with_raw_response.truncate(text, 50, **options)
+            assert (answer.text, answer.count) == (expected.text, expected.count)
+            kept = [(part.start, part.end) for part in answer.kept]
+            assert kept == list(expected.kept)
+            assert client.truncate_batch(["a b", text], 50, **options) == ["a b", expected.text]
+        with pytest.raises(InputTooLarge):
+            client.truncate(text, 1_500_000)
+    small = clients(server.target, encoding=NAME, max_unary_bytes=4000)
+    with pytest.raises(InputTooLarge):
+        small.truncate(text, 50, keep="both")
+    with pytest.raises(InvalidUtf8) as surrogate:
+        small.truncate("é" * 5000 + "\ud800", 50, keep="end")
+    assert surrogate.value.byte_offset == 10_000
 
 
 def test_errors_name_the_argument(clients: Clients, server: RunningServer) -> None:

@@ -226,6 +226,28 @@ def test_inspect_reports_places_and_no_text(server: RunningServer) -> None:
             "BUDGET_TOO_SMALL",
             "max_tokens",
         ),
+        (
+            context_pb2.TruncateRequest(text="a b", max_tokens=9, is_part=True),
+            "INPUT_TOO_LARGE",
+            "text",
+        ),
+        (
+            context_pb2.TruncateRequest(max_tokens=1, is_part=True, keep=context_pb2.KEEP_BOTH),
+            "INVALID_OPTION",
+            "is_part",
+        ),
+        (
+            context_pb2.TruncateRequest(
+                max_tokens=1, is_part=True, disallowed_special=text_pb2.DISALLOWED_SPECIAL_REJECT
+            ),
+            "INVALID_OPTION",
+            "is_part",
+        ),
+        (
+            context_pb2.TruncateRequest(max_tokens=1, is_part=True, count_original=True),
+            "INVALID_OPTION",
+            "is_part",
+        ),
         (context_pb2.SplitRequest(text="a"), "INVALID_OPTION", "max_tokens"),
         (
             context_pb2.SplitRequest(text="a", max_tokens=4, overlap_tokens=3),

@@ -173,7 +173,7 @@ class BaseClient(ABC):
         return channel
 
     async def _answer(self, call: Call[Response, Any]) -> Response:
-        """Send one request, or a stream where the input is too large for one."""
+        """Send one request, or what takes its place where the input is too large for one."""
         limit: int | None = None
         if call.fallback is None or not call.is_large:
             try:
@@ -181,14 +181,18 @@ class BaseClient(ABC):
             except errors.InputTooLarge as rejection:
                 if call.fallback is None or rejection.code is None:
                     raise
-                if rejection.field == "request":  # which the server rejected as a message
+                if rejection.field == "message":  # which is rejected before it is read
                     limit = (rejection.limit or 0) // 4
                 elif rejection.field in ("text", "ids"):
                     limit = rejection.limit
                 else:
                     raise
         fallback = call.fallback(limit)
-        answers = await self._collect(fallback.stream)
+        if isinstance(fallback.call, Call):
+            part = fallback.call
+            answers = [await self._unary(part.method, part.request, part.timeout)]
+        else:
+            answers = await self._collect(fallback.call)
         if not answers:
             message = f"{self.target}: the stream ended without an answer"
             raise errors.InternalError(message, code="OK")

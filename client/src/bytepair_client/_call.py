@@ -64,10 +64,10 @@ class Call(Prepared[Response, Plain]):
     request: Message
     timeout: float | None  # seconds; None for no deadline
     plain: Callable[[Response], Plain]
-    #: Makes the stream that gives the same answer, for what is too large for one request. Its
-    #: argument is the server's limit in bytes, where that is known.
+    #: Makes what gives the same answer for what is too large for one request. Its argument is the
+    #: server's limit in bytes, where that is known.
     fallback: Callable[[int | None], Fallback[Response]] | None = None
-    is_large: bool = False  # whether to stream at once; `request` is not complete then
+    is_large: bool = False  # whether to use it at once; `request` is not complete then
 
     async def answer(self, client: Any) -> Response:
         answer: Response = await client._answer(self)
@@ -99,9 +99,10 @@ class StreamCall(Generic[Response, Plain]):
 
 @dataclass(frozen=True, slots=True)
 class Fallback(Generic[Response]):
-    """A stream whose answers together, of which there is at least one, are that of one call."""
+    """A stream whose answers together, of which there is at least one, are that of one call; or a
+    call with a part of the input, which has one."""
 
-    stream: StreamCall[Any, Any]
+    call: StreamCall[Any, Any] | Call[Any, Any]
     join: Callable[[Sequence[Any]], Response]
 
 

@@ -8,10 +8,11 @@ from typing import Any, Literal, Unpack
 
 from bytepair.v1 import context_pb2
 
-from bytepair_client._call import Call, StreamCall, method
+from bytepair_client._call import Call, Fallback, StreamCall, method
+from bytepair_client._errors import InvalidUtf8
 from bytepair_client._models import Chunk, Finding, Inspection, described
 from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
-from bytepair_client._operations.large import copied, text_call
+from bytepair_client._operations.large import copied, has_more_bytes, text_call, within
 from bytepair_client._operations.requests import (
     CODE_POINT,
     AllTextOptions,
@@ -69,7 +70,9 @@ def truncate(
     The other arguments are those of `count`.
 
     Args:
-        text: Any text that fits a request.
+        text: Any text that fits a request. A longer one may have any length if the start or the
+            end is kept, special tokens are ordinary text, and what fits is shorter than a request:
+            only that part is sent.
         max_tokens: At least 0.
         keep: "start", "end", or "both": a start, then the longest end that fits beside it.
         level: Where the text may be cut: "code_point", "grapheme" (what people see as characters),
@@ -79,7 +82,9 @@ def truncate(
         The longest text that fits; all of it where it does.
     Raises:
         BudgetTooSmall: The text does not fit, and neither does the marker alone.
+        InputTooLarge: The text is too long for a request, and so is what may fit.
     """
+    one_text(text)
     request = fill(
         context_pb2.TruncateRequest(unit=CODE_POINT),
         defaults,
@@ -90,8 +95,37 @@ def truncate(
         disallowed_special=disallowed_special,
         **options,
     )
-    set_text(request, one_text(text))
-    return Call(TRUNCATE, request, chosen_timeout(defaults, timeout), lambda answer: answer.text)
+    seconds = chosen_timeout(defaults, timeout)
+    needs_all = keep == "both" or bool(request.allowed_special or disallowed_special)
+    is_large = not needs_all and has_more_bytes(text, defaults.max_unary_bytes)
+    if not is_large:
+        set_text(request, text)
+
+    def of_part(limit: int | None) -> Fallback[context_pb2.TruncateResponse]:
+        most = within(defaults, limit).max_unary_bytes
+        size = max(1, most if text.isascii() else most // 4)
+        part = text[-size:] if keep == "end" else text[:size]
+        short = context_pb2.TruncateRequest(is_part=len(part) < len(text))
+        short.MergeFrom(request)
+        try:
+            set_text(short, part)
+        except InvalidUtf8:
+            set_text(short, text)  # raises with the offset in the whole text
+            raise
+        before = len(text) - len(part) if keep == "end" else 0
+        call: Call[Any, Any] = Call(TRUNCATE, short, seconds, lambda answer: answer.text)
+        return Fallback(call, lambda answers: _moved(answers[0], before))
+
+    fallback = None if needs_all else of_part
+    return Call(TRUNCATE, request, seconds, lambda answer: answer.text, fallback, is_large)
+
+
+def _moved(answer: context_pb2.TruncateResponse, before: int) -> context_pb2.TruncateResponse:
+    """The answer for a part, for a text with `before` code points more before it."""
+    for kept in answer.kept:
+        kept.start += before
+        kept.end += before
+    return answer
 
 
 def truncate_batch(

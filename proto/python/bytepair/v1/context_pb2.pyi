@@ -75,7 +75,7 @@ class TextRange(_message.Message):
     def __init__(self, start: _Optional[int] = ..., end: _Optional[int] = ...) -> None: ...
 
 class TruncateRequest(_message.Message):
-    __slots__ = ("encoding", "text", "max_tokens", "keep", "level", "marker", "start_percent", "allowed_special", "disallowed_special", "add_special_tokens", "count_original", "unit", "ranges_only", "expected_fingerprint")
+    __slots__ = ("encoding", "text", "max_tokens", "keep", "level", "marker", "start_percent", "allowed_special", "disallowed_special", "add_special_tokens", "count_original", "unit", "ranges_only", "expected_fingerprint", "is_part")
     ENCODING_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -90,6 +90,7 @@ class TruncateRequest(_message.Message):
     UNIT_FIELD_NUMBER: _ClassVar[int]
     RANGES_ONLY_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    IS_PART_FIELD_NUMBER: _ClassVar[int]
     encoding: str
     text: str
     max_tokens: int
@@ -104,7 +105,8 @@ class TruncateRequest(_message.Message):
     unit: _text_pb2.OffsetUnit
     ranges_only: bool
     expected_fingerprint: str
-    def __init__(self, encoding: _Optional[str] = ..., text: _Optional[str] = ..., max_tokens: _Optional[int] = ..., keep: _Optional[_Union[Keep, str]] = ..., level: _Optional[_Union[CutLevel, str]] = ..., marker: _Optional[str] = ..., start_percent: _Optional[int] = ..., allowed_special: _Optional[_Iterable[str]] = ..., disallowed_special: _Optional[_Union[_text_pb2.DisallowedSpecial, str]] = ..., add_special_tokens: bool = ..., count_original: bool = ..., unit: _Optional[_Union[_text_pb2.OffsetUnit, str]] = ..., ranges_only: bool = ..., expected_fingerprint: _Optional[str] = ...) -> None: ...
+    is_part: bool
+    def __init__(self, encoding: _Optional[str] = ..., text: _Optional[str] = ..., max_tokens: _Optional[int] = ..., keep: _Optional[_Union[Keep, str]] = ..., level: _Optional[_Union[CutLevel, str]] = ..., marker: _Optional[str] = ..., start_percent: _Optional[int] = ..., allowed_special: _Optional[_Iterable[str]] = ..., disallowed_special: _Optional[_Union[_text_pb2.DisallowedSpecial, str]] = ..., add_special_tokens: bool = ..., count_original: bool = ..., unit: _Optional[_Union[_text_pb2.OffsetUnit, str]] = ..., ranges_only: bool = ..., expected_fingerprint: _Optional[str] = ..., is_part: bool = ...) -> None: ...
 
 class TruncateResponse(_message.Message):
     __slots__ = ("text", "truncated", "count", "kept", "original_count", "level", "encoding", "fingerprint")

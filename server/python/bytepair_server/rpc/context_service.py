@@ -8,7 +8,8 @@ from typing import Final
 from bytepair.v1 import context_pb2
 from bytepair_engine import PieceTooLong, UnknownTokenId
 from bytepair_engine.context import inspecting, splitting, truncating
-from bytepair_engine.context.truncating import DEFAULT_START_PERCENT, Truncation
+from bytepair_engine.context.boundaries import Level
+from bytepair_engine.context.truncating import DEFAULT_START_PERCENT, Keep, Truncation
 
 from bytepair_server.auth.policy import AS_TEXT, SpecialRule
 from bytepair_server.catalog import Catalog, Entry
@@ -190,17 +191,21 @@ class ContextService:
         offsets = Offsets(unit_of(request.unit))
         percent = request.start_percent if request.HasField("start_percent") else None
         self._record_special(entry, utf8, rule, call)
+        keep, level = keep_of(request.keep), level_of(request.level, "grapheme")
         try:
-            found = truncating.truncated(
-                entry.encoding,
-                text,
-                tokens_of(request.max_tokens),
-                keep=keep_of(request.keep),
-                level=level_of(request.level, "grapheme"),
-                marker=request.marker,
-                start_percent=DEFAULT_START_PERCENT if percent is None else percent,
-                **rule.keywords,
-            )
+            if isinstance(request, context_pb2.TruncateRequest) and request.is_part:
+                found = self._truncate_part(request, text, len(utf8), entry, rule, keep, level)
+            else:
+                found = truncating.truncated(
+                    entry.encoding,
+                    text,
+                    tokens_of(request.max_tokens),
+                    keep=keep,
+                    level=level,
+                    marker=request.marker,
+                    start_percent=DEFAULT_START_PERCENT if percent is None else percent,
+                    **rule.keywords,
+                )
         except PieceTooLong as error:
             raise too_long(error) from None
         call.tokens += found.count
@@ -212,6 +217,35 @@ class ContextService:
             ranges = offsets.ranges(text, found.kept)
         original = self._original(found, text, entry, rule) if request.count_original else None
         return truncation_fields(b"" if request.ranges_only else utf8_kept, found, ranges, original)
+
+    def _truncate_part(
+        self,
+        request: context_pb2.TruncateRequest,
+        part: str,
+        size: int,
+        entry: Entry,
+        rule: SpecialRule,
+        keep: Keep,
+        level: Level,
+    ) -> Truncation:
+        if keep == "both" or request.count_original or rule.allowed or rule.disallowed:
+            raise InvalidField(
+                "is_part",
+                "needs the start or the end of a text in which special tokens are text, and whose "
+                "tokens are not counted",
+            )
+        found = truncating.truncated_part(
+            entry.encoding,
+            part,
+            tokens_of(request.max_tokens),
+            keep=keep,
+            level=level,
+            marker=request.marker,
+            add_special_tokens=rule.add_special_tokens,
+        )
+        if found is None:
+            raise InputTooLarge("text", None, size, "bytes that may fit")
+        return found
 
     def _original(self, found: Truncation, text: str, entry: Entry, rule: SpecialRule) -> int:
         if not found.truncated:
