@@ -1,4 +1,11 @@
-"""From arguments to an exit status: connect, run the command, and say what went wrong."""
+"""From arguments to an exit status: connect, run the command, and say what went wrong.
+
+Other distributions add commands by entry points of the group `bytepair.commands`, which are
+imported when they are run. The name of an entry point is the command's. It names a module or an
+object with two members: `SUMMARY`, one line for `bytepair --help`, and `run(arguments) -> int`,
+which takes what follows the command's name and returns the exit status. No command of the client
+can be replaced.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +14,9 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final, Protocol, cast
 
 from bytepair_client import _errors as errors
-from bytepair_client._cli import extensions
 from bytepair_client._cli.commands import COMMANDS
 from bytepair_client._cli.output import CommandError, ExitStatus, in_options
 from bytepair_client._cli.parser import (
@@ -21,6 +28,13 @@ from bytepair_client._cli.parser import (
 )
 from bytepair_client._client import TokenizerClient
 from bytepair_client._options import DEFAULT_TARGET, DEFAULT_TIMEOUT_S, Tls
+
+GROUP: Final = "bytepair.commands"
+
+#: The commands of bytepair-tools, which a person may ask for before it is installed.
+TOOLS: Final = frozenset(
+    ("audit", "corpus", "count-pretokens", "evaluate", "explain", "extend", "inspect", "train")
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,10 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run_other(command: str, arguments: Sequence[str]) -> int:
     """Run a command that another distribution adds, or let the parser say what is wrong."""
     if command and not command.startswith("-"):
-        extension = extensions.load(command)
+        extension = _load(command)
         if extension is not None:
             return extension.run(arguments[1:])
-    build_parser(COMMANDS, extensions.summaries()).parse_args(arguments)
+    build_parser(COMMANDS, _summaries()).parse_args(arguments)
     raise AssertionError("unreachable: without a command of its own the parser exits")
 
 
@@ -143,3 +157,50 @@ def _status(error: Exception, command: str) -> ExitStatus:
         case errors.InvalidOption(code=None):
             return ExitStatus.USAGE
     return ExitStatus.FAILED
+
+
+class Extension(Protocol):
+    """What an entry point names."""
+
+    SUMMARY: str
+
+    def run(self, arguments: Sequence[str]) -> int: ...
+
+
+def _load(name: str) -> Extension | None:
+    """Import the command of that name.
+
+    Returns:
+        It, or None if no distribution here has such a command.
+    Raises:
+        CommandError: It cannot be imported, or it is one of bytepair-tools, which is not installed.
+    """
+    # Imported here: no command of the client's own should pay for it.
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group=GROUP, name=name):
+        try:
+            return cast(Extension, entry.load())
+        except (ImportError, AttributeError) as error:
+            raise CommandError(f"the command {name!r} cannot be imported: {error}") from None
+    if name in TOOLS:
+        raise CommandError(
+            f"the command {name!r} comes with another distribution, bytepair-tools: install it "
+            "beside bytepair-client, for example by pip install bytepair-tools",
+            ExitStatus.USAGE,
+        )
+    return None
+
+
+def _summaries() -> dict[str, str]:
+    """The summary of each installed command, by name; one that cannot be imported says so."""
+    from importlib.metadata import entry_points
+
+    found = {}
+    for name in sorted(entry_points(group=GROUP).names):
+        try:
+            extension = _load(name)
+            found[name] = extension.SUMMARY if extension else ""
+        except CommandError as error:
+            found[name] = str(error)
+    return found
