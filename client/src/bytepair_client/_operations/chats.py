@@ -70,7 +70,7 @@ def count_chat(
     Args:
         messages: As in OpenAI's API: {"role", "content", "name", "tool_calls",
             "tool_call_id"}, content a string, a list of text parts, or None.
-        format: The chat format of the model, such as "harmony"; docs/chat.md lists them.
+        format: The chat format of the model, such as "harmony"; `list_chat_formats` has all.
         tools: As in OpenAI's API: {"type": "function", "function": {…}}, or JSON text.
         add_generation_prompt: Whether to count the start of the assistant's reply.
         continue_final_message: Whether the assistant's last message stays open.
