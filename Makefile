@@ -231,7 +231,7 @@ sanitize: ## Run the core's tests under AddressSanitizer, and under Miri where i
 	    --target $$(rustc --print host-tuple) --target-dir ../build/sanitize
 	@# Miri is some thousand times slower: it gets the modules with unsafe code and those that index most.
 	@if cargo +nightly miri --version >/dev/null 2>&1; then \
-	    cd engine && cargo +nightly miri test --locked --quiet --target-dir ../build/miri --lib -- split:: decode:: cache::; \
+	    cd engine && cargo +nightly miri test --locked --quiet --target-dir ../build/miri --lib -- split:: decode:: cache:: huge::; \
 	else \
 	    echo "Miri is not installed, so it was left out: rustup toolchain install nightly --component miri"; \
 	fi

@@ -13,6 +13,7 @@ pub mod cancel;
 mod chunker;
 mod decode;
 pub mod fit;
+mod huge;
 mod merge;
 pub mod output;
 pub mod parallel;

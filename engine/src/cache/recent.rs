@@ -7,19 +7,15 @@
 
 use std::hint::select_unpredictable;
 
+use crate::huge::Huge;
 use crate::vocabulary::short_table::{Key, fetch};
 
 /// Maximum number of ids in a slot.
 pub const FEW: usize = 4;
 
-/// Number of sets after the first insertion, and after the first growth. Texts that need more than
-/// the first mostly need as many as that.
-const FIRST_SETS: usize = 1 << 9;
-const NEXT_SETS: usize = 1 << 12;
-
-/// Maximum number of sets, whatever the size of the cache: a hit outside the processor's cache
-/// costs as much as a lookup in the vocabulary.
-const MAX_SETS: usize = 1 << 16;
+/// Maximum number of sets, whatever the size of the cache: they fill one huge page. A hit outside the
+/// processor's cache costs as much as a lookup in the vocabulary.
+const MAX_SETS: usize = 1 << 15;
 
 /// A pre-token and its ids.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,31 +67,28 @@ impl Slot {
 #[repr(C, align(64))]
 struct Set([Slot; 2]);
 
-/// A bounded table. Each set keeps the two slots that were inserted last.
+/// A table of a fixed size. Each set keeps the two slots that were inserted last.
 #[derive(Debug)]
 pub struct Recent {
-    sets: Vec<Set>,
-    used: usize,
-    max_sets: usize,
+    sets: Huge<Set>,
 }
 
 impl Recent {
-    /// Makes a table of at most about `bytes` bytes. With 0 it stores nothing.
+    /// Makes a table of at most `bytes` bytes, but at least one set. Without enough memory it has
+    /// one set, instead of aborting the process.
     pub fn new(bytes: usize) -> Self {
-        let max_sets = match bytes / size_of::<Set>() {
-            0..FIRST_SETS => 0,
+        let sets = match bytes / size_of::<Set>() {
+            0 => 1,
             sets => (1 << sets.ilog2()).min(MAX_SETS),
         };
         Recent {
-            sets: vec![Set::default()],
-            used: 0,
-            max_sets,
+            sets: Huge::try_filled(sets).unwrap_or_else(|| Huge::filled(1)),
         }
     }
 
-    /// Returns the maximum size in bytes.
-    pub fn max_bytes(&self) -> usize {
-        self.max_sets * size_of::<Set>()
+    /// Returns the size in bytes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.sets)
     }
 
     /// Prefetches the set that `find` reads.
@@ -115,49 +108,11 @@ impl Recent {
 
     /// Inserts a slot that was not found. Returns the older slot of its set, which is evicted.
     pub fn insert(&mut self, slot: Slot, hash: u64) -> Slot {
-        if self.used >= self.sets.len() && self.sets.len() < self.max_sets {
-            self.grow();
-        }
-        if self.max_sets == 0 {
-            return slot;
-        }
-        self.put(slot, hash)
-    }
-
-    fn put(&mut self, slot: Slot, hash: u64) -> Slot {
         let at = hash as usize & (self.sets.len() - 1);
         let Set(slots) = &mut self.sets[at];
         let [newer, older] = *slots;
-        self.used += (older.count() == 0) as usize;
         *slots = [slot, newer];
         older
-    }
-
-    /// Grows the table within the memory that is reserved at first use. It starts small, because
-    /// writing to new memory costs more than a lookup.
-    #[cold]
-    fn grow(&mut self) {
-        let old = self.sets.len();
-        if self.sets.try_reserve_exact(self.max_sets - old).is_err() {
-            // Out of memory: keep the table as it is, instead of aborting the process.
-            self.max_sets = old;
-            return;
-        }
-        let sets = match old {
-            0..FIRST_SETS => FIRST_SETS,
-            FIRST_SETS => NEXT_SETS.min(self.max_sets),
-            _ => old * 2,
-        };
-        self.sets.resize(sets, Set::default());
-        self.used = 0;
-        for i in 0..old {
-            // Moves each slot to its place in the old or the new half. The older one is first, to
-            // keep the order.
-            let Set([newer, older]) = std::mem::take(&mut self.sets[i]);
-            for slot in [older, newer].into_iter().filter(|slot| slot.count() > 0) {
-                self.put(slot, slot.key().hash());
-            }
-        }
     }
 }
 
@@ -169,7 +124,7 @@ mod tests {
     #[test]
     fn found_ids_are_the_inserted_ones_and_memory_is_bounded() {
         let mut random = Random::new(20_261_121);
-        for bytes in [0, 100_000, 400_000] {
+        for bytes in [0, 100_000, 4_000_000] {
             let mut recent = Recent::new(bytes);
             let mut found = 0;
             for _ in 0..if cfg!(miri) { 300 } else { 60_000 } {
@@ -191,8 +146,8 @@ mod tests {
                     }
                 }
             }
-            assert_eq!(found > 0, bytes > 0);
-            assert!(recent.sets.capacity() * size_of::<Set>() <= bytes.max(64));
+            assert!(found > 0);
+            assert!(recent.bytes() <= bytes.max(64));
         }
     }
 

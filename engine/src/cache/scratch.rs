@@ -53,7 +53,7 @@ impl NewScratch for Scratch {
         Scratch {
             ends: Ends::new(),
             merger: Merger::default(),
-            cache: Cache::new(cache_bytes - recent.max_bytes()),
+            cache: Cache::new(cache_bytes.saturating_sub(recent.bytes())),
             recent,
             seen: Seen::default(),
             ids: Ids::default(),

@@ -18,13 +18,11 @@ use crate::merge::{Merger, NO_RANK};
 use crate::output::Sink;
 use crate::vocabulary::hash::hash;
 use crate::vocabulary::rank_table::RankTable;
-use crate::vocabulary::short_table::{Key, LONGEST, ShortTable, fetch};
+use crate::vocabulary::short_table::{Key, LONGEST, fetch};
 
 #[derive(Debug)]
 pub struct Vocabulary {
     table: Arc<RankTable>,
-    /// The table's `short`: most tokens of at most 15 bytes.
-    short: ShortTable,
     /// Ranks of all single bytes.
     bytes: Box<[u32; 256]>,
     /// The initial parts for merging.
@@ -41,7 +39,6 @@ impl Vocabulary {
     pub fn new(table: Arc<RankTable>) -> Self {
         let pairs = pair_ranks(&table);
         Vocabulary {
-            short: table.short().clone(),
             bytes: byte_ranks(&table),
             characters: Characters::of(&table, &pairs),
             crossings: Crossings::of(&table, &pairs),
@@ -81,7 +78,7 @@ impl Vocabulary {
         let hashes = keys.map(Key::hash);
         let maybe = hashes.map(|hash| self.may_have(hash));
         if maybe == [true, true] {
-            self.short.fetch(hashes[1]);
+            self.table.short().fetch(hashes[1]);
         }
         std::array::from_fn(|i| match maybe[i] {
             true => self.find_short(keys[i], hashes[i]).unwrap_or(NO_RANK),
@@ -145,8 +142,8 @@ impl Vocabulary {
 
     #[inline(always)]
     pub fn find_short(&self, key: Key, hash: u64) -> Option<u32> {
-        if self.short.has_all_of(key.len()) {
-            return self.short.find(key, hash);
+        if self.table.short().has_all_of(key.len()) {
+            return self.table.short().find(key, hash);
         }
         self.table.id_of(&key.bytes()[..key.len()])
     }
@@ -155,7 +152,7 @@ impl Vocabulary {
     #[inline(always)]
     pub fn fetch(&self, hash: u64) {
         if self.may_have(hash) {
-            self.short.fetch(hash);
+            self.table.short().fetch(hash);
         }
     }
 
@@ -165,7 +162,9 @@ impl Vocabulary {
     pub fn fetch_part(&self, hash: u64) -> bool {
         let maybe = self.may_have(hash);
         // Selected without a branch, which would be unpredictable.
-        self.short.fetch(select_unpredictable(maybe, hash, 0));
+        self.table
+            .short()
+            .fetch(select_unpredictable(maybe, hash, 0));
         maybe
     }
 

@@ -1,7 +1,6 @@
 //! Keys of at most 15 bytes, and a hash table for most of them. Most lookups read one cache line.
 
-use std::sync::Arc;
-
+use crate::huge::Huge;
 use crate::vocabulary::hash::fold;
 
 /// Maximum length in bytes of a string with a key.
@@ -142,9 +141,9 @@ pub fn fetch<T>(place: &T) {
 ///
 /// Lookups mostly wait for memory, so the table is small and full. Longer tokens are few. Without
 /// them an entry takes half the space.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ShortTable {
-    entries: Arc<[Entry]>,
+    entries: Huge<Entry>,
     /// Maximum length of a key in the table; 0 if the ids do not fit.
     longest: usize,
 }
@@ -163,7 +162,7 @@ impl ShortTable {
         let least = (tokens.clone().count() * 4).div_ceil(3);
         let capacity = least.next_power_of_two().max(2);
         let mut table = ShortTable {
-            entries: std::iter::repeat_n(Entry::default(), capacity).collect(),
+            entries: Huge::filled(capacity),
             longest,
         };
         let mut repeated = None;
@@ -177,7 +176,7 @@ impl ShortTable {
             if batch.is_empty() {
                 return (table, repeated);
             }
-            let entries = Arc::make_mut(&mut table.entries);
+            let entries = &mut table.entries;
             for (position, key, id) in batch.drain(..) {
                 let mut at = key.hash() as usize & (capacity - 1);
                 while entries[at].len_and_id != 0 && entries[at].id_of(key).is_none() {
