@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, overload
 
 from bytepair.v1 import context_pb2
 
 from bytepair_client._call import Call, Fallback, StreamCall, method
-from bytepair_client._errors import InvalidUtf8
+from bytepair_client._errors import InvalidUtf8, TokenizerError
 from bytepair_client._models import Chunk, Finding, Inspection, described
 from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
 from bytepair_client._operations.large import copied, has_more_bytes, text_call, within
@@ -128,6 +128,24 @@ def _moved(answer: context_pb2.TruncateResponse, before: int) -> context_pb2.Tru
     return answer
 
 
+@overload
+def truncate_batch(
+    defaults: Defaults,
+    texts: Iterable[str],
+    max_tokens: int,
+    *,
+    return_exceptions: Literal[False] = False,
+    **options: Unpack[TruncateBatchOptions],
+) -> Batch[context_pb2.BatchTruncateResponse, str]: ...
+@overload
+def truncate_batch(
+    defaults: Defaults,
+    texts: Iterable[str],
+    max_tokens: int,
+    *,
+    return_exceptions: bool,
+    **options: Unpack[TruncateBatchOptions],
+) -> Batch[context_pb2.BatchTruncateResponse, str | TokenizerError]: ...
 def truncate_batch(
     defaults: Defaults,
     texts: Iterable[str],
