@@ -59,10 +59,9 @@ class TokenizerClient(BaseClient):
         with TokenizerClient("localhost:50051", encoding="o200k_base") as client:
             ids = client.encode("Hello, world")
 
-    Every method returns the plain value: ids, a text, a number. Those whose names end in `_stream`
-    send what an iterable gives, as it gives it; `decode_stream`, `encode_stream` and `split_stream`
-    return an iterator. What fails raises a TokenizerError; each method names the kinds that are its
-    own.
+    Methods return plain values: ids, a text, a number. Those whose names end in `_stream` read an
+    iterable and send each item as it comes; `decode_stream`, `encode_stream` and `split_stream`
+    return an iterator. Every error is a TokenizerError; each method lists the types specific to it.
     """
 
     encode = plain(encoding.encode)
@@ -94,7 +93,7 @@ class TokenizerClient(BaseClient):
 
     @property
     def with_raw_response(self) -> RawResponses:
-        """The same methods with the same arguments, returning the messages of `bytepair.v1`: with
+        """The same methods with the same arguments. They return the messages of `bytepair.v1`, with
         the canonical encoding, its fingerprint, and each error of a batch in its place."""
         return RawResponses(self)
 

@@ -17,15 +17,16 @@ Plain = TypeVar("Plain")
 
 
 class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
-    """The pieces of a stream, as they come. Nothing is sent before the first one is requested.
+    """An asynchronous iterator of the results of a stream. Nothing is sent before the first one is
+    requested.
 
-    The source is read by a task of its own, so that ids are sent when they arrive and not when
-    the next piece is requested; some ten thousand ids ahead of the pieces it has to wait. What
-    it raises is raised here, after the pieces of what it had given.
+    A task reads the source and sends each item when it arrives. It waits when it is some ten
+    thousand ids ahead of the results. An exception of the source is raised here, after the results
+    of the items before it.
 
-    If the connection breaks, the stream resumes over another one; the source does not notice
-    that. The call is cancelled when the iterator is closed or dropped, or when the task that waits
-    for a piece is cancelled; an asynchronous source is cancelled with it.
+    If the connection breaks, the stream resumes over another one. The call is cancelled when the
+    iterator is closed or dropped, or when the task that waits for a result is cancelled; an
+    asynchronous source is cancelled with it.
     """
 
     _requests: _Requests[Response, Plain]
@@ -43,8 +44,8 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
         return piece
 
     async def aclose(self) -> None:
-        """Cancel the call, unless it is over, and wait until the source has noticed. There are
-        no more pieces."""
+        """Cancel the call, unless it is over, and wait until the source has ended. The iterator
+        ends."""
         self._source = None
         tasks = self._requests.stop(cancel=True)
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -202,8 +202,8 @@ class BaseStream(ABC, Generic[Response, Plain]):
 
     @property
     def last(self) -> Response:
-        """The last answer that was read: the message of `bytepair.v1`, with the encoding and
-        its fingerprint. An empty message before the first piece."""
+        """The last answer, a message of `bytepair.v1` with the encoding and its fingerprint; an
+        empty message before the first result."""
         last: Response = self._requests.state.last
         return last
 

@@ -20,16 +20,14 @@ Plain = TypeVar("Plain")
 
 
 class Stream(BaseStream[Response, Plain], Iterator[Plain]):
-    """The pieces of a stream, as they come. Nothing is sent before the first one is requested.
+    """An iterator of the results of a stream. Nothing is sent before the first one is requested.
 
-    The source is read by a thread of its own, in a copy of the caller's context, so that ids
-    are sent when they arrive and not when the next piece is requested; some ten thousand ids
-    ahead of the pieces it has to wait. What it raises is raised here, after the pieces of what
-    it had given.
+    A thread reads the source, in a copy of the caller's context, and sends each item when it
+    arrives. It waits when it is some ten thousand ids ahead of the results. An exception of the
+    source is raised here, after the results of the items before it.
 
-    If the connection breaks, the stream resumes over another one; the source does not notice
-    that. The call is cancelled when the iterator is closed or dropped. A source that is giving its
-    next item at that time is not requested again.
+    If the connection breaks, the stream resumes over another one. The call is cancelled when the
+    iterator is closed or dropped; the source is not read further.
     """
 
     _requests: _Requests[Response, Plain]
@@ -47,7 +45,7 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
         return piece
 
     def close(self) -> None:
-        """Cancel the call, unless it is over. There are no more pieces."""
+        """Cancel the call, unless it is over. The iterator ends."""
         self._source = None
         self._requests.stop(cancel=True)
 
