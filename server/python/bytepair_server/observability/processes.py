@@ -30,35 +30,23 @@ class Processes(Collector):
         self.ids: Callable[[], Iterable[int]] = lambda: (os.getpid(),)
 
     def collect(self) -> Iterator[Metric]:
-        merged: dict[str, Metric] = {}
         ids = tuple(self.ids())
+        families: dict[str, Metric] = {}
+        values: dict[str, list[float]] = {}
         for process in ids:
             for family in ProcessCollector(registry=None, pid=partial(int, process)).collect():
-                known = merged.setdefault(family.name, family)
-                if known is family:
-                    continue
-                (mine,), (more,) = known.samples, family.samples
-                merge = min if family.name in _SMALLEST else _sum
-                known.samples = [mine._replace(value=merge(mine.value, more.value))]
-        if len(ids) > 1:
-            self._correct(merged, ids)
-        yield from merged.values()
-
-    def _correct(self, merged: dict[str, Metric], ids: Iterable[int]) -> None:
-        if _CPU in merged:
-            # Add the use of workers that have ended.
-            (sample,) = merged[_CPU].samples
-            merged[_CPU].samples = [sample._replace(value=sample.value + _ended_cpu_seconds())]
-        if _MEMORY in merged:
-            # Count shared pages once.
-            shares = [_proportional_bytes(process) for process in ids]
-            if all(shares):
-                (sample,) = merged[_MEMORY].samples
-                merged[_MEMORY].samples = [sample._replace(value=sum(shares))]
-
-
-def _sum(one: float, other: float) -> float:
-    return one + other
+                families.setdefault(family.name, family)
+                values.setdefault(family.name, []).append(family.samples[0].value)
+        for name, family in families.items():
+            value = (min if name in _SMALLEST else sum)(values[name])
+            if name == _CPU and len(ids) > 1:
+                value += _ended_cpu_seconds()  # of workers that have ended
+            elif name == _MEMORY and len(ids) > 1:
+                # Count shared pages once.
+                shares = [_proportional_bytes(process) for process in ids]
+                value = sum(shares) if all(shares) else value
+            family.samples = [family.samples[0]._replace(value=value)]
+            yield family
 
 
 def _ended_cpu_seconds() -> float:

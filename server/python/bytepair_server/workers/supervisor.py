@@ -23,7 +23,7 @@ from bytepair_server.observability import logs
 from bytepair_server.observability.http import Pages, listen, serve_on_loop, shown_address
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.observability.startup import log_start
-from bytepair_server.server import verify
+from bytepair_server.server import Inherited, verify
 from bytepair_server.transport.ports import CAN_SHARE, SharedPort
 from bytepair_server.workers import cores, worker
 from bytepair_server.workers.shared_metrics import Block
@@ -78,10 +78,7 @@ class _Worker:
     def send(self, message: bytes) -> None:
         """Send the process a control message, if it still runs."""
         if self.control is not None:
-            try:
-                self.control.send(message)
-            except OSError:
-                """It has ended, or does not read and its socket is full."""
+            worker.send(self.control, message)
 
 
 class Supervisor:
@@ -183,14 +180,18 @@ class Supervisor:
             try:
                 asyncio._set_running_loop(None)
                 ours.close()
-                worker.run(
-                    self._configuration,
+                inherited = Inherited(
+                    self._port.address,
                     self._loaded,
                     Metrics((child.block,)),
                     self._quota_store,
+                    max(1, cores.usable_cores() // len(self._workers)),
+                    serving=lambda: worker.send(theirs, worker.SERVING),
+                )
+                worker.run(
+                    self._configuration,
+                    inherited,
                     number=child.number,
-                    grpc_address=self._port.address,
-                    work_threads=max(1, cores.usable_cores() // len(self._workers)),
                     core=self._cores[child.number] if self._cores else None,
                     control=theirs,
                     loop_factory=self._loop_factory,

@@ -12,15 +12,14 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, NoReturn
 
-from bytepair_server.catalog import Catalog
 from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.server import Inherited, Server
 from bytepair_server.workers import cores
-from bytepair_server.workers.shared_quotas import QuotaStore
 
 #: From the supervisor: write the gauges to shared memory, and answer with the same message. It
 #: shows that the event loop runs.
@@ -40,13 +39,9 @@ LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 def run(
     configuration: Configuration,
-    loaded: Catalog,
-    metrics: Metrics,
-    quotas: QuotaStore,
+    inherited: Inherited,
     *,
     number: int,
-    grpc_address: str,
-    work_threads: int,
     core: int | None,
     control: socket.socket,
     loop_factory: LoopFactory,
@@ -55,12 +50,8 @@ def run(
 
     Args:
         configuration: The settings and their source.
-        loaded: The encodings, loaded before the fork and shared.
-        metrics: The metrics of this worker's block.
-        quotas: The quota use of all callers, shared by all workers.
+        inherited: What the workers share.
         number: The worker's number, from 0.
-        grpc_address: The port that all workers share.
-        work_threads: Threads for large requests if the setting is 0.
         core: The core to pin it to; None for no pinning.
         control: This end of the pair of sockets.
         loop_factory: Makes the event loop.
@@ -69,16 +60,14 @@ def run(
     try:
         settings = configuration.settings
         log = logs.configure(settings.log_format, settings.log_level, worker=number)
-        _leave_supervisor(control.fileno(), *([] if quotas.lock is None else [quotas.lock]))
-        quotas.set_process(number)
+        store = inherited.quota_store
+        _leave_supervisor(control.fileno(), *([] if store.lock is None else [store.lock]))
+        store.set_process(number)
         if core is not None and not cores.pin(core):
             log.warning("the worker cannot be pinned to its core", core=core)
-        inherited = Inherited(
-            grpc_address, loaded, metrics, quotas, work_threads, lambda: _send(control, SERVING)
-        )
         server = Server(configuration, log, inherited)
         with asyncio.Runner(loop_factory=loop_factory) as runner:
-            runner.run(_serve(server, log, metrics, control))
+            runner.run(_serve(server, log, inherited.metrics, control))
         status = 0
     except ConfigurationError as error:
         log.critical("the worker cannot start", error=str(error))
@@ -125,7 +114,7 @@ async def _serve(server: Server, log: logs.Log, metrics: Metrics, control: socke
             stopping.set()
         if PING in received:
             metrics.refresh()
-            _send(control, PING)
+            send(control, PING)
         if DRAIN in received:
             stopping.set()
         if STOP in received:
@@ -137,8 +126,7 @@ async def _serve(server: Server, log: logs.Log, metrics: Metrics, control: socke
     return await server.run(stopping)
 
 
-def _send(control: socket.socket, message: bytes) -> None:
-    try:
+def send(control: socket.socket, message: bytes) -> None:
+    """Send a message to the other process, unless it has ended or does not read."""
+    with suppress(OSError):
         control.send(message)
-    except OSError:
-        """The supervisor has ended, and `on_message` sees it."""
