@@ -193,7 +193,7 @@ def test_encodings_without_known_split_points_reject_streams(
         assert isinstance(failed, Failed)
         assert (failed.reason, failed.field) == ("INVALID_OPTION", "config.encoding")
         assert failed.metadata == {"field": "config.encoding"}
-        assert failed.message.startswith("config.encoding: texts cannot be streamed into odd")
+        assert failed.message.startswith("config.encoding: text cannot be streamed into odd")
     request = tokenizer_pb2.CountRequest(encoding="odd", text="a1")
     assert permissive.stub.Count(request).count == 2
 

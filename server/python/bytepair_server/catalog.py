@@ -237,8 +237,8 @@ def verified(encoding: Encoding, other_names: list[str]) -> Entry:
     # Not strictly: the lost part may be half of a character.
     if encoding.decode(ids) != SELF_TEST_TEXT:
         raise SelfTestFailed(
-            f"{encoding.name}: the self-test's text does not come back, as the vocabulary has no "
-            "token for some of it or changes it; leave this encoding out, or set "
+            f"{encoding.name}: the self-test's text does not round-trip: the vocabulary has no "
+            "token for a part of it, or changes it; leave this encoding out, or set "
             "serve_without_bad_encodings"
         )
     if encoding.count(SELF_TEST_TEXT, disallowed_special=()) != len(ids):

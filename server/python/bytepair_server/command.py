@@ -31,8 +31,8 @@ def run(arguments: Sequence[str]) -> int:
         if configuration.check_only:
             for name, pin in _check(configuration).unpinned.items():
                 sys.stderr.write(
-                    f"encodings.{name}: this file is not pinned: so that a replaced file is "
-                    f"rejected, add {pin}\n"
+                    f"encodings.{name}: this file is not pinned; add {pin} so that a replaced "
+                    "file is rejected\n"
                 )
             for variable, meant in configuration.ignored_variables.items():
                 hint = f"; did you mean {meant}?" if meant else ""

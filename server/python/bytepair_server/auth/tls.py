@@ -62,7 +62,7 @@ class TlsPaths:
                 ) from None
             _check_authorities(f"tls_client_ca_file {self.client_ca}", material.client_authorities)
         if self._read() != material:
-            raise ConfigurationError(f"{self.certificates}: was replaced while it was read")
+            raise ConfigurationError("tls_cert_file: a TLS file changed while it was read")
         return material
 
     def _read(self) -> TlsFiles:

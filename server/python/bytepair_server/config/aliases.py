@@ -61,7 +61,7 @@ def aliases_of(settings: Settings) -> dict[str, str]:
             raise ConfigurationError(f"{setting}: {alias!r} already names {taken}; {_REMEDY}")
     if len(own) > MAX_ALIASES:
         raise ConfigurationError(
-            f"aliases: {len(own)} names, and {MAX_ALIASES} at most; write patterns"
+            f"aliases: {len(own)} names exceed the maximum of {MAX_ALIASES}; use patterns"
         )
     tied = tie(own)
     if tied is not None:

@@ -258,7 +258,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
         Code.FAILED_PRECONDITION,
         "FINGERPRINT_MISMATCH",
         "{encoding} has fingerprint {actual}, not {expected!r}: the server has another vocabulary "
-        "than expected; agree on one",
+        "than the caller expects",
         *("encoding", "expected", "actual"),
         field="expected_fingerprint",
     ),
@@ -266,7 +266,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
         Code.FAILED_PRECONDITION,
         "FINGERPRINT_MISMATCH",
         "the chat format {format} has fingerprint {actual}, not {expected!r}: the server has "
-        "another definition than expected; agree on one",
+        "another definition than the caller expects",
         *("format", "expected", "actual"),
         field="expected_format_fingerprint",
     ),

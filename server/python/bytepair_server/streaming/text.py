@@ -92,8 +92,8 @@ class TextSession(Session):
         if not can_stream(entry.encoding):
             raise InvalidField(
                 "encoding",
-                f"texts cannot be streamed into {entry.name}: it is not known where its "
-                "split pattern allows them to be split",
+                f"text cannot be streamed into {entry.name}: its split pattern is not a named one, "
+                "so safe points to split the text are unknown",
             )
         self._stream = self._open(entry, rule, config)
         if not rule.disallowed:

@@ -7,12 +7,18 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2
 
 from bytepair_server.auth.callers import Callers
-from bytepair_server.errors import Overloaded, RequestRejected, Unauthenticated
+from bytepair_server.errors import (
+    InputTooLarge,
+    InvalidField,
+    Overloaded,
+    RequestRejected,
+    Unauthenticated,
+)
+from bytepair_server.rpc import json
 from bytepair_server.rpc.call import AUTHORIZATION
 from bytepair_server.rpc.status import failure_of
 from bytepair_server.transport.interface import (
@@ -32,6 +38,7 @@ WATCH_RETRY_SECONDS: Final = 10.0
 MAX_NAME_BYTES: Final = 256
 #: gRPC status codes.
 _INVALID_ARGUMENT, _NOT_FOUND = 3, 5
+_INVALID: Final = "the message is not a HealthCheckRequest"
 
 
 class Health:
@@ -70,7 +77,7 @@ class Health:
 
     def _check(self, incoming: UnaryCall) -> Coroutine[Any, Any, None] | None:
         if incoming.message is None:  # it is larger than any request of health
-            incoming.fail(Status(_INVALID_ARGUMENT, "this is no HealthCheckRequest"))
+            incoming.fail(Status(_INVALID_ARGUMENT, _INVALID))
         elif (service := self._admit(incoming, incoming.message)) is not None:
             status = self._statuses.get(service)
             if status is None:
@@ -111,9 +118,9 @@ class Health:
                 return None
         service = None if raw is None else _service(raw, incoming)
         if service is None:
-            incoming.fail(Status(_INVALID_ARGUMENT, "this is no HealthCheckRequest"))
+            incoming.fail(Status(_INVALID_ARGUMENT, _INVALID))
         elif len(service) > MAX_NAME_BYTES:
-            incoming.fail(Status(_INVALID_ARGUMENT, "no service has such a long name"))
+            incoming.fail(Status(_INVALID_ARGUMENT, "the service name is too long"))
             return None
         return service
 
@@ -121,17 +128,15 @@ class Health:
 def _service(raw: bytes, incoming: UnaryCall | StreamCall) -> str | None:
     try:
         if incoming.is_json:
-            return json_format.Parse(raw or b"{}", health_pb2.HealthCheckRequest()).service
+            raw = json.read(raw, health_pb2.HealthCheckRequest)
         return health_pb2.HealthCheckRequest.FromString(raw).service
-    except (DecodeError, json_format.ParseError, UnicodeDecodeError):
+    except (DecodeError, InputTooLarge, InvalidField):
         return None
 
 
 def _written(status: int, incoming: UnaryCall | StreamCall) -> bytes:
-    response = health_pb2.HealthCheckResponse(status=status)
-    if incoming.is_json:
-        return json_format.MessageToJson(response, indent=None).encode()
-    return response.SerializeToString()
+    raw = health_pb2.HealthCheckResponse(status=status).SerializeToString()
+    return json.write(raw, health_pb2.HealthCheckResponse) if incoming.is_json else raw
 
 
 def _reject(incoming: UnaryCall | StreamCall, error: RequestRejected) -> None:

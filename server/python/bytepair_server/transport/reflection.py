@@ -28,7 +28,7 @@ def methods(service_names: Sequence[str]) -> list[Method]:
             try:
                 request = reflection_pb2.ServerReflectionRequest.FromString(raw)
             except DecodeError:
-                problem = "this is no ServerReflectionRequest"
+                problem = "the message is not a ServerReflectionRequest"
                 incoming.fail(Status(_INVALID_ARGUMENT, problem))
                 break
             for response in servicer.ServerReflectionInfo(iter((request,)), None):
