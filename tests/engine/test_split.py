@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -175,6 +177,83 @@ def test_the_text_that_may_fit_is_short(name: str, text: str) -> None:
     _, beyond, _ = found
     assert beyond is not None
     assert beyond < 300
+
+
+#: Text that never decides where the chunk before it ends, and a grapheme without an end.
+UNDECIDED = ["a. " + "1 " * 2000, "a." + ")]" * 2000, "e" + "\u0301\u0302" * 2000]
+
+
+@pytest.mark.parametrize("unit", UNDECIDED)
+def test_what_never_decides_is_an_error_after_the_chunks_before_it(unit: str) -> None:
+    text, options = "One two. " * 200 + unit, SplitOptions(16)
+    expected = get_encoding("cl100k_base").split(text, 16)
+    for size in (100, len(text)):
+        chunker = StreamChunker(get_encoding("cl100k_base"), options, max_pending_bytes=2000)
+        chunks: list[Chunk] = []
+        error: PieceTooLong | None = None
+        try:
+            for start in range(0, len(text), size):
+                chunks += chunker.feed(text[start : start + size])
+        except PieceTooLong as found:
+            error = found
+        chunks += chunker.before_fault
+        assert chunks == expected[: len(chunks)]
+        assert chunks[-1].end > 1700
+        assert error is not None
+        assert error.limit == 2000
+
+
+def test_text_that_comes_to_be_decided_at_the_limit_is_no_error() -> None:
+    text = "a. " + "1 " * 448 + "b\n" * 60
+    chunker = StreamChunker(get_encoding("cl100k_base"), SplitOptions(16), max_pending_bytes=900)
+    chunks = [*chunker.feed(text[:899]), *chunker.feed(text[899:]), *chunker.finish()]
+    assert chunks == get_encoding("cl100k_base").split(text, 16)
+
+
+STREAM = """
+import resource, sys
+from bytepair_engine import get_encoding
+from bytepair_engine.context.splitting import SplitOptions
+from bytepair_engine.context.stream import StreamChunker
+from bytepair_engine.errors import PieceTooLong
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+unit, megabytes = sys.argv[1], int(sys.argv[2])
+chunker = StreamChunker(get_encoding("cl100k_base"), SplitOptions(512, 64))
+piece = unit * (50_000 // len(unit.encode()))
+chunker.feed("before " * 10_000)
+before = peak()
+try:
+    for _ in range(megabytes * 20):
+        chunker.feed(piece)
+except PieceTooLong as error:
+    print(error.limit)
+print(peak() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("unit", "megabytes", "limit"),
+    [
+        ("One sentence. Another one!\n\nA new paragraph here. ", 100, []),
+        ("x", 5, []),
+        ("1 ", 5, []),
+        ("\u0301", 5, []),
+        ("\u0301\u0302", 20, [1 << 20]),
+    ],
+)
+def test_the_memory_of_a_stream_does_not_grow_with_the_text(
+    unit: str, megabytes: int, limit: list[int]
+) -> None:
+    """In a process of its own."""
+    command = [sys.executable, "-c", STREAM, unit, str(megabytes)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=250)
+    *found, grown = map(int, answer.stdout.split())
+    assert found == limit
+    assert grown < 40_000  # KiB
 
 
 def test_bad_arguments_are_rejected() -> None:

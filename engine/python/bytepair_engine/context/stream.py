@@ -39,8 +39,9 @@ class StreamChunker:
     """Splits text that arrives in pieces. The chunks of `feed` and `finish` are those of
     `splitting.split` for the whole text, for all pieces.
 
-    It buffers the text of one chunk and the text after it that decides where the chunk ends.
-    Thread-safe: calls are serialised.
+    It buffers the text of one chunk and the text after it that decides where the chunk ends: at
+    most `max_pending_bytes` and one piece, so memory does not grow with the text. Thread-safe:
+    calls are serialised.
 
     Attributes:
         before_fault: If a call failed, the chunks that it found before the error.
@@ -67,7 +68,8 @@ class StreamChunker:
             encoding: One for which `can_stream` holds.
             options: The options.
             disallowed_special: As for `Encoding.encode`.
-            max_pending_bytes: Maximum buffered text, at least 1: several times that of a chunk.
+            max_pending_bytes: Maximum text that is buffered between calls, at least 1: several
+                times that of a chunk.
         Raises:
             InvalidOption: An argument outside its domain, or an encoding without known split
                 points.
@@ -139,8 +141,10 @@ class StreamChunker:
             text = self._decoded(piece)
             self._parts.append(text)
             self._length += len(text)
-            chunks = self._look(complete=False) if self._length >= self._look_at else []
+            is_due = self._length >= self._look_at or self.pending_bytes > self._max_pending
+            chunks = self._look(complete=False) if is_due else []
             if self.pending_bytes > self._max_pending:
+                self.before_fault = chunks
                 raise PieceTooLong(self._max_pending, self._bytes_before)
             self._closed = False
             return chunks
