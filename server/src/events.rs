@@ -89,10 +89,6 @@ impl Events {
     /// Returns at most `most` events of calls, then those of streams that fit, at least a quarter of
     /// `most`, then one large call; and whether there are more.
     pub fn take(&self, most: usize) -> (Vec<(u64, Event)>, bool) {
-        if !self.queues.lock().large.is_empty() {
-            // The transport's thread may have small calls to add and may share this core.
-            std::thread::yield_now();
-        }
         let mut queues = self.queues.lock();
         let calls = queues.calls.len().min(most);
         // Calls without an end must not stop the streams.
