@@ -178,3 +178,30 @@ def test_the_formats_are_described(server: RunningServer) -> None:
         assert client.count_chat([], encoding="gpt-4", **pinned) == 3
         with pytest.raises(UnknownChatFormat, match="list_chat_formats"):
             client.get_chat_format("none")
+
+
+@pytest.mark.parametrize(
+    ("message", "problem"),
+    [
+        ("hello", "must be a mapping"),
+        ({"content": "a"}, "role must be a string"),
+        (
+            {"role": "user", "content": {"type": "text", "text": "a"}},
+            "content must be a string, or",
+        ),
+        ({"role": "user", "content": [{"text": "a"}]}, "content must be a string, or"),
+        ({"role": "user", "content": "\ud800"}, "content holds a lone surrogate"),
+        ({"role": "user", "name": 5}, "name must be a string"),
+        ({"role": "assistant", "reasoning_content": 5}, "reasoning_content must be a string"),
+        ({"role": "assistant", "tool_calls": {"name": "f"}}, "tool_calls must be a list of calls"),
+        ({"role": "user", "mood": "a"}, "unknown field 'mood'"),
+    ],
+)
+def test_a_message_of_another_shape_is_rejected(message: Any, problem: str) -> None:
+    with TokenizerClient("nowhere", encoding="e") as client:
+        with pytest.raises(InvalidOption) as caught:
+            client.count_chat([{"role": "user", "content": "a"}, message], format="harmony")
+        assert caught.value.message.startswith(f"messages: message 1: {problem}")
+        one_tool: Any = TOOLS[0]
+        with pytest.raises(InvalidOption, match="tools: must be a list"):
+            client.count_chat([], tools=one_tool, format="harmony")

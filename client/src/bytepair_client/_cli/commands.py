@@ -129,7 +129,7 @@ def _chat(name: str, text: str) -> tuple[list[Any], list[Any]]:
     """The messages and tools of a file: a list of messages, or an object with both."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise CommandError(f"{shown(name)}: not JSON") from None
     if isinstance(value, dict):
         messages, tools = value.get("messages"), value.get("tools") or []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, Unpack, overload
 
 from bytepair.v1 import chat_pb2
@@ -22,15 +22,20 @@ FIT_CHAT = method(chat_pb2.FitChatResponse, "FitChat", CHAT_SERVICE)
 BATCH_COUNT_CHAT = method(chat_pb2.BatchCountChatResponse, "BatchCountChat", CHAT_SERVICE)
 
 ChatMessages = Iterable[Mapping[str, Any]]
-_Setter = Callable[[chat_pb2.ChatMessage, Mapping[str, Any]], None]
 ChatTools = Iterable[Mapping[str, Any] | str] | None
-
-_TEXTS = ("name", "reasoning", "tool_call_id", "channel", "recipient", "content_type", "constrain")
-_FIELDS = frozenset({"role", "content", "tool_calls", "reasoning_content", *_TEXTS})
-_RENDERING = frozenset(chat_pb2.ChatOptions.DESCRIPTOR.fields_by_name)
 #: Messages, or {"messages": …, "tools": …}.
 Chats = Iterable[ChatMessages | Mapping[str, Any]]
 _Chat = tuple[list[Any], list[Any]]
+
+_RENDERING = frozenset(chat_pb2.ChatOptions.DESCRIPTOR.fields_by_name)
+_TEXTS = ("name", "reasoning", "tool_call_id", "channel", "recipient", "content_type", "constrain")
+#: The fields of a message, and what each must be.
+_SHAPES: Final = {
+    "role": "a string",
+    "content": "a string, or a list of parts with a type",
+    "tool_calls": "a list of calls with a function's name and arguments",
+    "reasoning_content": "a string",
+} | dict.fromkeys(_TEXTS, "a string")
 
 
 class ChatOptions(EncodingOptions, total=False):
@@ -286,6 +291,8 @@ def set_chat(wire: Any, messages: ChatMessages, tools: ChatTools) -> None:
         wrong = _set_message(wire.messages.add(), message)
         if wrong:
             raise invalid("messages", f"message {index}: {wrong}")
+    if isinstance(tools, Mapping | str):
+        raise invalid("tools", "must be a list of tools")
     for index, tool in enumerate(tools or ()):
         try:
             text = tool if isinstance(tool, str) else json.dumps(tool, ensure_ascii=False)
@@ -298,41 +305,44 @@ def _set_message(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> str:
     """Fill a message. Returns what is wrong with it; "" if nothing is."""
     if not isinstance(message, Mapping):
         return "must be a mapping"
+    if message.get("role") is None:
+        return "role must be a string"
     for field, value in message.items():
-        if field not in _FIELDS and value is not None and value != []:
+        if value is None or (field not in _TEXTS and value == []):
+            continue
+        if field not in _SHAPES:
             return f"unknown field {str(field)[:64]!r}"
-    for field, (shape, set_part) in _SHAPES.items():
         try:
-            set_part(wire, message)
+            _set_field(wire, message, field, value)
+        except UnicodeEncodeError:
+            return f"{field} holds a lone surrogate"
         except (TypeError, ValueError, AttributeError, KeyError):
-            return f"{field} must be {shape}"
+            return f"{field} must be {_SHAPES[field]}"
     return ""
 
 
-def _set_role(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> None:
-    wire.role = message["role"]
+def _set_field(
+    wire: chat_pb2.ChatMessage, message: Mapping[str, Any], field: str, value: Any
+) -> None:
+    if field == "content":
+        _set_content(wire, value)
+    elif field == "tool_calls":
+        _set_tool_calls(wire, value)
+    elif field != "reasoning_content":
+        setattr(wire, field, value)
+    elif message.get("reasoning") is None:
+        wire.reasoning = value
 
 
-def _set_content(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> None:
-    content = message.get("content")
-    if isinstance(content, str):
-        wire.content.add(text=content)
-    elif content is not None:
-        for part in content:
-            _set_part(wire.content.add(), part)
+def _set_content(wire: chat_pb2.ChatMessage, content: Any) -> None:
+    if isinstance(content, Mapping):
+        raise TypeError("one part, whose keys would be taken for texts")
+    for part in (content,) if isinstance(content, str) else content:
+        _set_part(wire.content.add(), part)
 
 
-def _set_texts(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> None:
-    for field in _TEXTS:
-        value = message.get(field)
-        if field == "reasoning" and value is None:
-            value = message.get("reasoning_content")
-        if value is not None:
-            setattr(wire, field, value)
-
-
-def _set_tool_calls(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> None:
-    for call in message.get("tool_calls") or ():
+def _set_tool_calls(wire: chat_pb2.ChatMessage, calls: Any) -> None:
+    for call in calls:
         function = call.get("function", call)
         arguments = function["arguments"]
         if not isinstance(arguments, str):
@@ -340,15 +350,6 @@ def _set_tool_calls(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> N
         wire.tool_calls.add(
             id=call.get("id") or "", name=function["name"], arguments_json=arguments
         )
-
-
-#: For each field of a message: what it must be, and how it is set.
-_SHAPES: Final[dict[str, tuple[str, _Setter]]] = {
-    "role": ("a string", _set_role),
-    "content": ("a string, or a list of parts with a type", _set_content),
-    "tool_calls": ("a list of calls with a function's name and arguments", _set_tool_calls),
-    "every other field": ("a string", _set_texts),
-}
 
 
 def _set_part(wire: chat_pb2.ContentPart, part: Any) -> None:
