@@ -8,9 +8,8 @@ from typing import Any
 
 from bytepair_engine.chat import BadTemplate, ChatFormat, get_chat_format, list_chat_formats
 
-from bytepair_server.config.chat_formats import ChatFormatTable
 from bytepair_server.config.loader import ConfigurationError
-from bytepair_server.config.settings import Settings
+from bytepair_server.config.settings import ChatFormatTable, Settings
 
 
 def load(settings: Settings, base_dir: Path, encodings: Collection[str]) -> dict[str, ChatFormat]:

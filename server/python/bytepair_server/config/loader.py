@@ -18,8 +18,7 @@ from pydantic.fields import FieldInfo
 
 from bytepair_server import __version__
 from bytepair_server.config.callers import CallerTable, QuotaTable
-from bytepair_server.config.chat_formats import ChatFormatTable
-from bytepair_server.config.settings import FILE_ONLY, Settings
+from bytepair_server.config.settings import FILE_ONLY, ChatFormatTable, Settings
 from bytepair_server.config.types import problem
 
 PREFIX: Final = "BYTEPAIR_"
