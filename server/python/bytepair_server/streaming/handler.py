@@ -59,9 +59,6 @@ class StreamHandlers:
 
     def _handler(self, rpc: str) -> Handler:
         session_class, outcomes = SESSIONS[rpc], Outcomes(f"{SERVICE_NAME}/{rpc}", self._shared)
-        if self._shared.tracer is not None:
-            session_class = timed(session_class)
-
         shared, limiter = self._shared, self._shared.limiter
 
         async def handle(incoming: StreamCall) -> None:
@@ -110,7 +107,9 @@ class StreamHandlers:
     ) -> None:
         """Process messages until the stream is over. A byte quota does not end the stream: reading
         pauses, so that flow control slows the caller."""
-        read, write, take = incoming.read, incoming.write, session.take
+        read, write, take, end = incoming.read, incoming.write, session.take, session.end
+        if self._shared.tracer is not None:
+            take, end = timed(session.call, take), timed(session.call, end)
         now = asyncio.get_running_loop().time
         small = self._shared.executor.inline_max_bytes
         #: The result of a message that `at_once` processed and this task must continue with.
@@ -149,9 +148,11 @@ class StreamHandlers:
                     raise result
                 answer = result
             elif raw is None:
-                answer = await self._end(session, stream)
+                inline = session.inline_max_bytes >= 0
+                answer = end() if inline else await self._on_thread(stream, session, end)
             elif len(raw) <= session.inline_max_bytes:
-                answer = self._at_once(session, raw) if len(raw) * GROWTH > small else take(raw)
+                is_large = len(raw) * GROWTH > small
+                answer = self._at_once(session, take, raw) if is_large else take(raw)
             else:
                 answer = await self._on_thread(stream, session, take, raw)
             if answer is None:
@@ -166,20 +167,16 @@ class StreamHandlers:
         if session.fault is not None:
             raise session.fault
 
-    def _at_once(self, session: Session, raw: bytes) -> bytes | None:
+    def _at_once(
+        self, session: Session, take: Callable[[bytes], bytes | None], raw: bytes
+    ) -> bytes | None:
         """Process a small message whose answer may be large, unless streams hold too much."""
         try:
             self._shared.limiter.check_held()
         except Overloaded as error:
             session.fault = error
             return session.abandon()
-        return session.take(raw)
-
-    async def _end(self, session: Session, stream: OpenStream) -> bytes | None:
-        """The answer after the caller's last message."""
-        if session.inline_max_bytes >= 0:
-            return session.end()
-        return await self._on_thread(stream, session, session.end)
+        return take(raw)
 
     async def _on_thread(
         self,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Final
+from typing import Final, TypeVar
 
 from bytepair_server.errors import InConfig, InvalidField
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.options import Options
 from bytepair_server.rpc.status import failure_of
+
+T = TypeVar("T")
 
 #: Maximum size of a first message that the event loop computes: compiling many special tokens or
 #: stop strings takes milliseconds.
@@ -73,33 +75,18 @@ class Session(ABC):
         return None
 
 
-def timed(session_class: type[Session]) -> type[Session]:
-    """A session class that records in the call how long messages are computed, and when."""
+def timed(call: Call, step: Callable[..., T]) -> Callable[..., T]:
+    """A step of a session that records in the call how long it takes, and when it ended."""
 
-    class Timed(session_class):  # type: ignore[misc, valid-type]
-        __slots__ = ()
+    def run(*raw: bytes) -> T:
+        started = perf_counter()
+        try:
+            return step(*raw)
+        finally:
+            call.computed = perf_counter()
+            call.stream_seconds = (call.stream_seconds or 0.0) + call.computed - started
 
-        def take(self, raw: bytes) -> bytes | None:
-            with _recorded(self.call):
-                answer: bytes | None = super().take(raw)
-                return answer
-
-        def end(self) -> bytes | None:
-            with _recorded(self.call):
-                answer: bytes | None = super().end()
-                return answer
-
-    return Timed
-
-
-@contextmanager
-def _recorded(call: Call) -> Iterator[None]:
-    started = perf_counter()
-    try:
-        yield
-    finally:
-        call.computed = perf_counter()
-        call.stream_seconds = (call.stream_seconds or 0.0) + call.computed - started
+    return run
 
 
 def check_config(has_config: bool, is_first: bool) -> None:
