@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Final
 
 from bytepair.v1 import context_pb2, text_pb2
 from bytepair_engine.context.boundaries import LEVELS, Level
@@ -35,17 +35,6 @@ _UNITS: Final[dict[int, Unit]] = {
 }
 
 
-class HasSplit(Protocol):
-    """The fields that SplitRequest and SplitStreamConfig share."""
-
-    max_tokens: int
-    overlap_tokens: int
-    level: context_pb2.CutLevel
-    min_fill_percent: int
-
-    def HasField(self, field_name: str, /) -> bool: ...  # noqa: N802
-
-
 def keep_of(value: int) -> Keep:
     """Return the side to keep. Raises InvalidField for an unknown value, as all here."""
     if value not in _KEEPS:
@@ -74,7 +63,9 @@ def tokens_of(value: int) -> int:
     return min(value, _MAX_TOKENS)
 
 
-def split_options(request: HasSplit, rule: SpecialRule) -> SplitOptions:
+def split_options(
+    request: context_pb2.SplitRequest | context_pb2.SplitStreamConfig, rule: SpecialRule
+) -> SplitOptions:
     """Return the options of a split. Raises InvalidOption if the engine rejects them."""
     has_fill = request.HasField("min_fill_percent")
     return SplitOptions(

@@ -26,32 +26,25 @@ _DECODE_ERRORS: Final[dict[int, Literal["replace", "strict"]]] = {
 #: Above any possible count; the engine counts in machine words.
 _BEYOND_ANY_COUNT: Final = sys.maxsize
 
+_HasDecode = (
+    tokenizer_pb2.DecodeRequest | tokenizer_pb2.BatchDecodeRequest | stream_pb2.DecodeStreamConfig
+)
 _HasLimit = (
     tokenizer_pb2.CountRequest | tokenizer_pb2.BatchCountRequest | stream_pb2.CountStreamConfig
 )
 
 
-class _NamesEncoding(Protocol):
+class _HasRule(Protocol):
     @property
     def encoding(self) -> str: ...
     @property
     def expected_fingerprint(self) -> str: ...
-
-
-class _HasRule(_NamesEncoding, Protocol):
     @property
     def allowed_special(self) -> Sequence[str]: ...
     @property
     def disallowed_special(self) -> int: ...
     @property
     def add_special_tokens(self) -> bool: ...
-
-
-class _HasDecode(_NamesEncoding, Protocol):
-    @property
-    def errors(self) -> int: ...
-    @property
-    def as_bytes(self) -> bool: ...
 
 
 class Options:
