@@ -104,3 +104,12 @@ def test_tokens_of_a_list_are_found_and_long_runs() -> None:
     assert [(f.start, f.end) for f in runs.findings] == [(3, 504)]
     with pytest.raises(InvalidOption):
         inspect(encoding, "", max_findings=-1)
+
+
+@pytest.mark.slow
+def test_many_tokens_of_a_list_are_found_in_linear_time() -> None:
+    """In quadratic time they take minutes, and the test its time limit."""
+    encoding = get_encoding("r50k_base")
+    (flagged,) = encoding.encode(" a")
+    found = inspect(encoding, " a" * 1_000_000, flagged=[flagged], max_findings=0)
+    assert found.totals[FindingCode.FLAGGED_TOKEN] == 1_000_000

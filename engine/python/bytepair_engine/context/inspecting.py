@@ -300,8 +300,10 @@ def _tokens(
     for index, token_id in enumerate(ids):
         if token_id in wanted:
             # A token within a character is reported as the whole character.
-            end = next(o for o in offsets[index + 1 :] if o > offsets[index])
-            yield Finding(offsets[index], end, code, token_id, special.get(token_id))
+            after = index + 1
+            while offsets[after] <= offsets[index]:
+                after += 1
+            yield Finding(offsets[index], offsets[after], code, token_id, special.get(token_id))
 
 
 def _long_runs(text: _Text) -> Iterator[Finding]:
