@@ -263,25 +263,30 @@ class Measure:
             if (mark.place < place and mark.settled <= place) or mark is marks[0]
         )
 
-    def to(self, marks: list[Mark], place: int, suffix: str = "") -> int:
-        """Return the tokens from the first mark of `forwards` to `place`, followed by `suffix`."""
+    def to(self, marks: list[Mark], place: int, suffix: str = "", *, limit: int) -> int:
+        """Return the tokens from the first mark of `forwards` to `place`, followed by `suffix`; a
+        number above `limit` if there are more."""
         start, counts = self._counts
         if not suffix and start == marks[0].place and place in counts:
             return counts[place]
         mark = self.mark_before(marks, place)
         text = self.text[mark.place : place] + suffix
         if mark is marks[0]:
-            return self.count(text)
-        return mark.count + self.after(mark.place, text)
+            return self.count(text, limit)
+        return mark.count + self.after(mark.place, text, limit - mark.count)
 
-    def since(self, marks: list[Mark], place: int, start: int = 0, prefix: str = "") -> int:
+    def since(
+        self, marks: list[Mark], place: int, start: int = 0, prefix: str = "", *, limit: int
+    ) -> int:
         """Return the tokens from `place` to the first mark of `backwards`, after a `prefix` that
-        follows the split point `start`; 0 for the start of the text."""
+        follows the split point `start`; 0 for the start of the text. A number above `limit` if
+        there are more."""
         end, counts = self._end_counts
         if not prefix and end == marks[0].place and place in counts:
             return counts[place]
         mark = next(mark for mark in reversed(marks) if mark.place > place or mark is marks[0])
-        return mark.count + self.after(start, prefix + self.text[place : mark.place])
+        text = prefix + self.text[place : mark.place]
+        return mark.count + self.after(start, text, max(0, limit - mark.count))
 
     def stable_end(self) -> int:
         """Return the last known position before which no continuation changes a token, or 0."""

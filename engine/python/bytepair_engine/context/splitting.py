@@ -248,7 +248,7 @@ class Chunker:
             if place >= chunk.end:
                 break
             if not self._measure.splits_special(place) and (
-                self._measure.since(marks, place) <= budget
+                self._measure.since(marks, place, limit=budget) <= budget
             ):
                 return place
         return chunk.end
@@ -259,7 +259,7 @@ class Chunker:
         """Return the last boundary with at most `budget` tokens before it, and their number."""
         for place in self._boundaries.down(level, beyond - 1, marks[0].place):
             if not self._measure.splits_special(place):
-                count = self._measure.to(marks, place)
+                count = self._measure.to(marks, place, limit=max(budget, 0))
                 if count <= budget:
                     return place, count
         return None

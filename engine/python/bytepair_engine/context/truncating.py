@@ -300,8 +300,8 @@ class _Search:
             for place in self._boundaries.down(level, high):
                 if (
                     self._is_cut(place, self._text[:place], self._marker)
-                    or (share is not None and measure.to(marks, place) > share)
-                    or measure.to(marks, place, self._marker) > budget
+                    or (share is not None and measure.to(marks, place, limit=share) > share)
+                    or measure.to(marks, place, self._marker, limit=budget) > budget
                 ):
                     continue
                 return place, level
@@ -325,7 +325,7 @@ class _Search:
                     break
                 if (
                     not self._is_cut(place, prefix, self._text[place:])
-                    and self._measure.since(marks, place, mark, prefix) <= budget
+                    and self._measure.since(marks, place, mark, prefix, limit=budget) <= budget
                 ):
                     return place, level
         return len(self._text), self._levels[-1]
