@@ -21,26 +21,40 @@ from typing import Any
 
 from bytepair.v1 import context_pb2, tokenizer_pb2
 from bytepair_engine import Encoding, EncodingSpec, get_encoding, load_encoding
+from support.context_formats import other
 from support.oracle import set_cache_dir
 
 from bench.service.load import LOAD_CORE, SERVER_CORE, measure, service
 from bench.service.shapes import Shape
 from bench.service.text import prose
 
-ROUNDS, TOKENS = 5, 512
+ROUNDS, HOSTILE_ROUNDS, TOKENS = 5, 3, 512
 TEXT_BYTES, LONG_BYTES, PEER_BYTES, CALL_BYTES = 2_000_000, 100_000_000, 300_000, 1_000
 TABLE, OTHER_PATTERN, FEW_TOKENS = "cl100k_base.tiktoken.gz", r"\p{L}+|\P{L}+", 4
 FEW_CHARACTERS = 5_000
+SHORT_CHARACTERS, UNDIVIDED_CHARACTERS = 4_000, 1_000
 HOSTILE = {
-    "one endless word": "pneumonoultramicroscopic" * 20_000,
+    "one endless word": "pneumonoultramicroscopic" * 10_000,
     "spaces": " " * 200_000,
-    "combining marks": "\u0301" * 100_000,
-    "words whose case decides": "\u3042A" * 60_000,
     "line ends": "\n \n" * 60_000,
-    "letters with marks": "e\u0301" * 60_000,
-    "emoji": "\U0001f468\u200d\U0001f469" * 20_000,
-    "final consonants of Hangul": "\u11a8" * 60_000,
+    "CR LF": "\r\n" * 100_000,
     "closers after a full stop": "a." + ")]" * 100_000,
+    "words whose case decides": "\u3042A" * 60_000,
+    "letters with marks": "e\u0301" * 60_000,
+    "marks on marks": "Z\u0337\u0322\u031b" * 30_000,
+    "only marks": "\u0301" * 100_000,
+    "emoji": "\U0001f468\u200d\U0001f469" * 20_000,
+    "families": "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466" * 8_000,
+    "flags": "\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7" * 12_000,
+    "flags of tags": "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e007f" * 10_000,
+    "final consonants of Hangul": "\u11a8" * 60_000,
+}
+#: Formats and texts in which no bound of the tokens is known: every place is tried.
+UNDIVIDED = {
+    "byte level with an end of word": "ab ",
+    "BERT's words": "ab ",
+    "normalised, NFKC": "e\u0301",
+    "default": "e\u0301",
 }
 LAWS_TEXT = (
     "Naïve cafés 🧠 and 👨‍👩‍👧‍👦 families. Flags: 🇩🇪🇫🇷! Two  spaces, a\ttab.\r\n\r\n"
@@ -62,7 +76,8 @@ def main() -> None:
         table.write_bytes(gzip.decompress((files("bytepair_engine") / "data" / TABLE).read_bytes()))
         spec = EncodingSpec(name="other", file=table, pattern=OTHER_PATTERN)
         texts = {name: text[:FEW_CHARACTERS] for name, text in HOSTILE.items()}
-        show_hostile_texts(load_encoding(spec), texts, FEW_TOKENS, FEW_TOKENS)
+        show_hostile_texts(load_encoding(spec), texts, 2 * FEW_TOKENS, FEW_TOKENS)
+        show_undivided(Path(folder))
     show_calls(encoding.count(prose(CALL_BYTES)))
     compare(encoding)
 
@@ -111,26 +126,54 @@ def show_long_text(encoding: Encoding) -> None:
 def show_hostile_texts(
     encoding: Encoding, texts: Mapping[str, str], tokens: int, kept: int
 ) -> None:
-    """Texts in which no split point is near, and what twice of one costs."""
-    print(f"\n{encoding.name}: Split into {tokens} tokens, Truncate to {kept}\n")
-    print("| hostile text | Split MB/s | twice | Truncate ms, start | twice | end | twice |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
+    """Texts in which no split point is near, and beside each figure what twice the text costs."""
+    shared = tokens // 8
+    print(
+        f"\n{encoding.name}: Split into {tokens} tokens, with {shared} shared, and the first "
+        f"{SHORT_CHARACTERS:,} characters into {FEW_TOKENS}; Truncate to {kept}\n"
+    )
+    print(
+        f"| hostile text | Split MB/s | × | {shared} shared | × | {FEW_TOKENS} tokens | × "
+        "| Truncate ms, start | × | end | × |"
+    )
+    print("|---|" + "---:|" * 10)
     for name, text in texts.items():
+        short = text[:SHORT_CHARACTERS]
         works = [
             work
-            for each in (text, text * 2)
+            for times in (1, 2)
             for work in (
-                lambda each=each: encoding.split(each, tokens),
-                lambda each=each: encoding.truncate(each, kept),
-                lambda each=each: encoding.truncate(each, kept, keep="end"),
+                lambda times=times: encoding.split(text * times, tokens),  # noqa: B023
+                lambda times=times: encoding.split(text * times, tokens, overlap_tokens=shared),  # noqa: B023
+                lambda times=times: encoding.split(short * times, FEW_TOKENS),  # noqa: B023
+                lambda times=times: encoding.truncate(text * times, kept),  # noqa: B023
+                lambda times=times: encoding.truncate(text * times, kept, keep="end"),  # noqa: B023
             )
         ]
-        took = [statistics.median(times) for times in timed_in_turns(works)]
-        split, start, end = took[:3]
-        twice = [double / once for once, double in zip(took[:3], took[3:], strict=True)]
+        took = [statistics.median(times) for times in timed_in_turns(works, HOSTILE_ROUNDS)]
+        twice = [f"{double / once:.2f}" for once, double in zip(took[:5], took[5:], strict=True)]
+        sizes = [len(each.encode()) for each in (text, text, short)]
+        figures = [f"{size / took[k] / 1e6:.2f}" for k, size in enumerate(sizes)]
+        figures += [f"{1e3 * seconds:.1f}" for seconds in took[3:5]]
+        cells = [cell for pair in zip(figures, twice, strict=True) for cell in pair]
+        print(f"| {name} | {' | '.join(cells)} |")
+
+
+def show_undivided(folder: Path) -> None:
+    """What the longest text costs that other formats take without a split point, in the worst of
+    cases."""
+    print(f"\n| {UNDIVIDED_CHARACTERS:,} characters, 1 token | Split ms | Truncate ms |")
+    print("|---|---:|---:|")
+    for name, unit in UNDIVIDED.items():
+        encoding, _ = other(name, folder)
+        text = (unit * UNDIVIDED_CHARACTERS)[:UNDIVIDED_CHARACTERS]
+        split, start = timed_in_turns(
+            [lambda: encoding.split(text, 1), lambda: encoding.truncate(text, 1)],  # noqa: B023
+            HOSTILE_ROUNDS,
+        )
         print(
-            f"| {name} | {len(text.encode()) / split / 1e6:.2f} | {twice[0]:.2f} "
-            f"| {1e3 * start:.1f} | {twice[1]:.2f} | {1e3 * end:.1f} | {twice[2]:.2f} |"
+            f"| {name} | {1e3 * statistics.median(split):.0f} "
+            f"| {1e3 * statistics.median(start):.0f} |"
         )
 
 
@@ -163,10 +206,12 @@ def show_calls(tokens: int) -> None:
         print(f"| {name} | {statistics.median(found):.1f} | {beside:.2f} |")
 
 
-def timed_in_turns(works: Sequence[Callable[[], object]]) -> list[list[float]]:
+def timed_in_turns(
+    works: Sequence[Callable[[], object]], rounds: int = ROUNDS
+) -> list[list[float]]:
     """The CPU seconds of each work in each round."""
     return [
-        list(times) for times in zip(*[list(map(timed, works)) for _ in range(ROUNDS)], strict=True)
+        list(times) for times in zip(*[list(map(timed, works)) for _ in range(rounds)], strict=True)
     ]
 
 
