@@ -153,6 +153,7 @@ def test_an_id_that_no_encoding_can_have(client: TokenizerClient, bad: int) -> N
         lambda c: c.encode(["a", special("<|a|>")]),
         lambda c: c.encode(Segments([b"bytes"])),  # type: ignore[list-item]
         lambda c: c.encode(Segments(["a", 1])),  # type: ignore[list-item]
+        lambda c: c.encode(Segments("one text")),
         lambda c: c.encode_batch("one text"),
         lambda c: c.count_batch(b"one text"),
         lambda c: c.decode("12"),

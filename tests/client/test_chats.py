@@ -202,6 +202,8 @@ def test_a_message_of_another_shape_is_rejected(message: Any, problem: str) -> N
         with pytest.raises(InvalidOption) as caught:
             client.count_chat([{"role": "user", "content": "a"}, message], format="harmony")
         assert caught.value.message.startswith(f"messages: message 1: {problem}")
+        with pytest.raises(InvalidOption, match="chats: each must be a list of messages"):
+            client.count_chat_batch([{"role": "user", "content": "a"}], format="harmony")
         one_tool: Any = TOOLS[0]
         with pytest.raises(InvalidOption, match="tools: must be a list"):
             client.count_chat([], tools=one_tool, format="harmony")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, MutableSequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from bytepair_client._errors import InvalidUtf8, UnknownTokenId
 from bytepair_client._options import invalid, utf8
@@ -43,6 +43,12 @@ class Segments(tuple[str | SpecialToken, ...]):
     """
 
     __slots__ = ()
+
+    def __new__(cls, parts: Iterable[str | SpecialToken] = ()) -> Self:
+        """Raises TypeError for one string, whose characters would be the parts."""
+        if isinstance(parts, str):
+            raise TypeError("Segments takes a list of parts, not one str")
+        return super().__new__(cls, parts)
 
     def __repr__(self) -> str:
         return f"Segments({list(self)!r})"

@@ -260,7 +260,9 @@ def _chat(chat: ChatMessages | Mapping[str, Any]) -> _Chat:
     """The messages and tools of a chat, to be read any number of times."""
     if not isinstance(chat, Mapping):
         return list(chat), []
-    return list(chat.get("messages", ())), list(chat.get("tools") or ())
+    if "messages" not in chat:  # such as a message in the place of a chat
+        raise invalid("chats", 'each must be a list of messages, or a mapping with "messages"')
+    return list(chat["messages"]), list(chat.get("tools") or ())
 
 
 def _count(result: chat_pb2.CountChatResult | chat_pb2.CountChatResponse) -> int:
