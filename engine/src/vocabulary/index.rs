@@ -21,25 +21,26 @@ impl TokenIndex {
         let mut repeated = None;
         for &position in positions {
             let token = tokens.get(position);
-            match index.probe(token, tokens) {
+            let hash = hash(token);
+            match index.probe(token, hash, tokens) {
                 Ok(_) => {
                     repeated.get_or_insert(position);
                 }
                 Err(free) => {
-                    index.slots[free] = tag(hash(token)) | (position as u64 + 1);
+                    index.slots[free] = tag(hash) | (position as u64 + 1);
                 }
             }
         }
         (index, repeated)
     }
 
-    pub fn find(&self, token: &[u8], tokens: &Tokens) -> Option<usize> {
-        self.probe(token, tokens).ok()
+    /// Returns the position of the token with this `hash`.
+    pub fn find(&self, token: &[u8], hash: u64, tokens: &Tokens) -> Option<usize> {
+        self.probe(token, hash, tokens).ok()
     }
 
     /// Returns the position of the token, or the free slot for it.
-    fn probe(&self, token: &[u8], tokens: &Tokens) -> Result<usize, usize> {
-        let hash = hash(token);
+    fn probe(&self, token: &[u8], hash: u64, tokens: &Tokens) -> Result<usize, usize> {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         loop {

@@ -185,7 +185,7 @@ impl Vocabulary {
     /// not.
     pub fn whole_long(&self, piece: &[u8], hash: u64) -> Option<u32> {
         match self.may_have(hash) {
-            true => self.table.id_of(piece),
+            true => self.table.id_of_long(piece, hash),
             false => None,
         }
     }

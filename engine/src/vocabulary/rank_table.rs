@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::vocabulary::hash::hash;
 use crate::vocabulary::index::TokenIndex;
 use crate::vocabulary::short_table::{Key, ShortTable};
 
@@ -144,9 +145,13 @@ impl RankTable {
             let key = Key::of(token, 0, token.len());
             return self.short.find(key, key.hash());
         }
-        self.index
-            .find(token, &self.tokens)
-            .map(|position| self.ids[position])
+        self.id_of_long(token, hash(token))
+    }
+
+    /// Returns the id of a token that is not in `short`, by its `hash`; None if there is none.
+    pub fn id_of_long(&self, token: &[u8], hash: u64) -> Option<u32> {
+        let position = self.index.find(token, hash, &self.tokens)?;
+        Some(self.ids[position])
     }
 
     /// Returns the table of most tokens of at most 15 bytes.
