@@ -14,72 +14,14 @@ use pyo3::types::{PyInt, PyList};
 use super::guard::released;
 use crate::output::varint;
 
-/// Python integers of recent ids: reusing them costs a third of making each anew. The table starts
-/// small, because the first write to memory costs a process more than an integer does, above all
-/// after a fork.
+/// Python integers of recent ids: reusing them costs a third of making each anew.
+///
+/// `MAX_INTEGERS` of them after the first list, indexed by the lower bits of the id. A new id
+/// replaces the old one.
 #[derive(Default)]
-pub(super) struct Integers(Mutex<Made>);
+pub(super) struct Integers(Mutex<Vec<(u32, Option<Py<PyInt>>)>>);
 
-/// Indexed by the lower bits of the id. A new id replaces the old one.
-#[derive(Default)]
-struct Made {
-    integers: Vec<(u32, Option<Py<PyInt>>)>,
-    /// Number of replacements since the table last grew.
-    replaced: usize,
-}
-
-const FIRST_INTEGERS: usize = 1 << 10;
-const NEXT_INTEGERS: usize = 1 << 13;
 const MAX_INTEGERS: usize = 1 << 15;
-
-/// Marks a free place: no token has this id.
-const NO_ID: u32 = u32::MAX;
-
-impl Made {
-    /// Returns a new reference.
-    #[inline(always)]
-    fn get(&mut self, py: Python<'_>, id: u32) -> *mut ffi::PyObject {
-        let mask = self.integers.len().wrapping_sub(1);
-        match self.integers.get(id as usize & mask) {
-            Some((known, Some(integer))) if *known == id => integer.clone_ref(py).into_ptr(),
-            _ => self.make(py, id),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn make(&mut self, py: Python<'_>, id: u32) -> *mut ffi::PyObject {
-        if self.replaced * 4 >= self.integers.len() && self.integers.len() < MAX_INTEGERS {
-            self.grow();
-        }
-        let new = PyInt::new(py, id);
-        let mask = self.integers.len() - 1;
-        let old = &mut self.integers[id as usize & mask];
-        self.replaced += old.1.is_some() as usize;
-        *old = (id, Some(new.clone().unbind()));
-        new.into_ptr()
-    }
-
-    /// Grows the table within the memory that is reserved at first use, so that each page is new to
-    /// the process once.
-    fn grow(&mut self) {
-        let old = self.integers.len();
-        self.integers.reserve_exact(MAX_INTEGERS - old);
-        let count = match old {
-            0 => FIRST_INTEGERS,
-            FIRST_INTEGERS => NEXT_INTEGERS,
-            _ => old * 2,
-        };
-        self.integers.resize_with(count, || (NO_ID, None));
-        self.replaced = 0;
-        for at in 0..old {
-            let new = self.integers[at].0 as usize & (count - 1);
-            if self.integers[at].1.is_some() {
-                self.integers.swap(at, new);
-            }
-        }
-    }
-}
 
 impl Integers {
     pub(super) fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
@@ -88,16 +30,31 @@ impl Integers {
         unsafe {
             let list = ffi::PyList_New(ids.len() as ffi::Py_ssize_t);
             let list = Bound::from_owned_ptr_or_err(py, list)?;
-            // With an interpreter's lock nobody waits here, because this lock is held only together
-            // with it.
+            // After the new list, which may run Python's garbage collection. With an interpreter's
+            // lock nobody waits here, because this lock is held only together with it.
             let made = self.0.lock_py_attached(py);
             let mut made = made.unwrap_or_else(PoisonError::into_inner);
+            made.resize_with(MAX_INTEGERS, Default::default);
             for (index, &id) in ids.iter().enumerate() {
-                ffi::PyList_SET_ITEM(list.as_ptr(), index as ffi::Py_ssize_t, made.get(py, id));
+                let integer = match &mut made[id as usize % MAX_INTEGERS] {
+                    (known, Some(integer)) if *known == id => integer.clone_ref(py),
+                    place => replaced(py, place, id),
+                };
+                let index = index as ffi::Py_ssize_t;
+                ffi::PyList_SET_ITEM(list.as_ptr(), index, integer.into_ptr());
             }
             Ok(list.cast_into_unchecked())
         }
     }
+}
+
+/// Puts a new integer in its place, and returns it.
+#[cold]
+#[inline(never)]
+fn replaced(py: Python<'_>, place: &mut (u32, Option<Py<PyInt>>), id: u32) -> Py<PyInt> {
+    let integer = PyInt::new(py, id).unbind();
+    *place = (id, Some(integer.clone_ref(py)));
+    integer
 }
 
 /// Returns the ids as u32, up to the first integer that does not fit in u32, which is returned too.
