@@ -49,14 +49,8 @@ def log_start(
 ) -> None:
     """Log what is served at which address, and what an operator may want to change.
 
-    Args:
-        log: The logger.
-        configuration: The settings and their source.
-        known: The callers.
-        loaded: The encodings.
-        grpc_address: With the port that was bound.
-        http_address: With the port that was bound; "" if there is none.
-        workers: Number of processes that answer calls.
+    The addresses have the ports that were bound; `http_address` is "" if there is none. `workers`
+    is the number of processes that answer calls.
     """
     settings = configuration.settings
     is_encrypted = settings.tls_cert_file is not None

@@ -50,11 +50,11 @@ def run(
 
     Args:
         configuration: The settings and their source.
-        inherited: What the workers share.
+        inherited: What it gets from the supervisor.
         number: The worker's number, from 0.
         core: The core to pin it to; None for no pinning.
-        control: This end of the pair of sockets.
-        loop_factory: Makes the event loop.
+        control: Its end of the pair of sockets.
+        loop_factory: Makes its event loop.
     """
     status = 1
     try:
