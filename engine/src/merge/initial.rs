@@ -111,10 +111,10 @@ impl Characters {
             _ => {}
         }
         match *token {
-            [.., before, lead] if is_leading(lead) => {
+            [.., before, lead @ 0xc0..=0xff] => {
                 lower(&mut self.end_one[end_one(before, lead)]);
             }
-            [.., before, lead, second] if is_leading(lead) && is_trailing(second) => {
+            [.., before, lead @ 0xc0..=0xff, second] if is_trailing(second) => {
                 lower(&mut self.end_two[end_two(before, lead, second)]);
             }
             _ => {}
@@ -254,17 +254,14 @@ impl Characters {
 /// The bytes need not be valid UTF-8 beyond that: no two byte strings give the same character.
 #[inline(always)]
 pub(super) fn character(text: &[u8], start: usize) -> (usize, usize) {
-    let byte = |i: usize| text.get(start + i).copied().unwrap_or(0);
-    let (first, second, third) = (byte(0), byte(1), byte(2));
     let six = |byte: u8| (byte & 0x3f) as usize;
-    if !is_trailing(second) {
-        return (0, 1);
-    }
-    match first {
-        0xc2..=0xdf => ((first as usize & 0x1f) << 6 | six(second), 2),
-        0xe0..=0xef if is_trailing(third) => {
+    match *text.get(start..).unwrap_or_default() {
+        [first @ 0xe0..=0xef, second, third, ..] if is_trailing(second) && is_trailing(third) => {
             let point = (first as usize & 0x0f) << 12 | six(second) << 6 | six(third);
             if point < 0x800 { (0, 1) } else { (point, 3) }
+        }
+        [first @ 0xc2..=0xdf, second, ..] if is_trailing(second) => {
+            ((first as usize & 0x1f) << 6 | six(second), 2)
         }
         _ => (0, 1),
     }
@@ -281,11 +278,6 @@ fn kinds(first: u8, second: u8) -> usize {
 #[inline(always)]
 pub(super) fn is_trailing(byte: u8) -> bool {
     byte & 0xc0 == 0x80
-}
-
-#[inline(always)]
-fn is_leading(byte: u8) -> bool {
-    byte >= 0xc0
 }
 
 #[inline(always)]
