@@ -3,14 +3,13 @@
 
 use crate::cache::recent::{Recent, Slot};
 use crate::cache::segments::Seen;
-use crate::cache::{Cache, Entry, MAX_IDS, MAX_PIECE_BYTES, long_hash};
+use crate::cache::{Cache, Entry, MAX_IDS};
 use crate::merge::Merger;
+use crate::merge::segments::Segments;
 use crate::output::{Ids, MAX_RECENT, Sink};
 use crate::vocabulary::Vocabulary;
+use crate::vocabulary::hash;
 use crate::vocabulary::short_table::{Key, LONGEST};
-
-/// The entries of long pre-tokens are prefetched if at least one in `MANY_LONG` pre-tokens is long.
-const MANY_LONG: usize = 4;
 
 /// The memory for pre-tokens that are not recent is prefetched if at least one in `MANY` of the
 /// last batch was not.
@@ -43,16 +42,12 @@ impl Lookup<'_> {
         let mut keys = [(Key::default(), 0); MAX_RECENT];
         let mut at = start;
         for ends in ends.chunks(MAX_RECENT) {
-            let (mut next, mut long) = (at, 0);
+            let mut next = at;
             for (known, &end) in keys.iter_mut().zip(ends) {
                 let key = Key::or_none(text, next, end - next);
                 *known = (key, key.hash());
                 self.recent.fetch(known.1);
-                long += usize::from(end - next > LONGEST);
                 next = end;
-            }
-            if long * MANY_LONG >= ends.len() {
-                self.fetch_long(text, at, ends);
             }
             if many_new {
                 self.fetch(&keys[..ends.len()]);
@@ -88,30 +83,16 @@ impl Lookup<'_> {
         }
     }
 
-    /// Prefetches the cache's memory for long pre-tokens, which have no key.
-    #[inline(never)]
-    fn fetch_long(&self, text: &[u8], start: usize, ends: &[usize]) {
-        let mut at = start;
-        let mut hashes = [None; MAX_RECENT];
-        for (hash, &end) in hashes.iter_mut().zip(ends) {
-            if end - at > LONGEST {
-                let long = long_hash(&text[at..end]);
-                self.cache.fetch_long(long);
-                *hash = Some(long);
-            }
-            at = end;
-        }
-        for hash in hashes.into_iter().flatten() {
-            self.cache.fetch_long_ids(hash);
-        }
-    }
-
     /// Encodes a pre-token that is not recent.
     #[inline(never)]
     fn encode_piece<S: Sink>(&mut self, piece: &[u8], key: Key, hash: u64, sink: &mut S) {
-        if let Some(first) = self.first_segment(piece) {
-            self.encode_wide(piece, (key, hash), first, sink);
-            return;
+        // Characters of three bytes, after a space or punctuation or not.
+        if piece.len() > 3 && (piece[0] >= 0xe0 || piece[1] >= 0xe0) {
+            let mut segments = Segments::of(self.vocabulary.crossings(), piece);
+            if let Some(first) = segments.next().filter(|first| first.end < piece.len()) {
+                self.encode_wide(piece, (key, hash), (first, segments), sink);
+                return;
+            }
         }
         if piece.len() > LONGEST {
             self.encode_long(piece, sink);
@@ -121,12 +102,29 @@ impl Lookup<'_> {
         if let Some(id) = self.vocabulary.whole_short(key, hash) {
             self.remember(Slot::new(key, &[id]), hash);
             sink.push(id);
-        } else if let Some(entry) = self.cache.find_short(key, hash) {
-            sink.extend(entry.ids());
-            self.remember(Slot::new(key, entry.ids()), hash);
-        } else {
+        } else if !self.put_cached(piece, Some(key), hash, sink) {
             self.merge_short(piece, key, hash, sink);
         }
+    }
+
+    /// Passes the ids of a cached pre-token or segment to `sink`. Returns whether it is cached.
+    #[inline(always)]
+    pub(super) fn put_cached<S: Sink>(
+        &mut self,
+        piece: &[u8],
+        key: Option<Key>,
+        hash: u64,
+        sink: &mut S,
+    ) -> bool {
+        let found = match key {
+            Some(key) => self.cache.find_short(key, hash).map(Entry::ids),
+            None => self.cache.long.find(piece, hash),
+        };
+        let Some(ids) = found else { return false };
+        sink.extend(ids);
+        let slot = key.and_then(|key| Slot::new(key, ids));
+        self.remember(slot, hash);
+        true
     }
 
     /// Inserts a slot into the recent ones. The evicted slot moves to the cache if its pre-token
@@ -148,9 +146,8 @@ impl Lookup<'_> {
     #[inline(never)]
     fn merge_short<S: Sink>(&mut self, piece: &[u8], key: Key, hash: u64, sink: &mut S) {
         // An entry holds the ids of every piece of at most that many bytes.
-        let long = (piece.len() > MAX_IDS).then(|| long_hash(piece));
-        if let Some(ids) = long.and_then(|long| self.cache.find_long(piece, long)) {
-            sink.extend(ids);
+        let long = (piece.len() > MAX_IDS).then(|| hash::hash(piece));
+        if long.is_some_and(|long| self.put_cached(piece, None, long, sink)) {
             return;
         }
         let ids = self.merger.merge(self.vocabulary, piece);
@@ -158,31 +155,20 @@ impl Lookup<'_> {
         match (Slot::new(key, ids), Entry::new(key, ids), long) {
             (slot @ Some(_), _, _) => self.remember(slot, hash),
             (None, Some(entry), _) => self.cache.insert_short(hash, entry),
-            (None, None, Some(long)) => self.cache.insert_long(piece, long, ids),
+            (None, None, Some(long)) => self.cache.long.insert(piece, long, ids),
             (None, None, None) => {}
         }
     }
 
     fn encode_long<S: Sink>(&mut self, piece: &[u8], sink: &mut S) {
-        let hash = long_hash(piece);
-        if piece.len() > MAX_PIECE_BYTES {
-            match self.vocabulary.whole_long(piece, hash) {
-                Some(id) => sink.push(id),
-                None => sink.extend(self.merger.merge(self.vocabulary, piece)),
-            }
-            return;
-        }
+        let hash = hash::hash(piece);
         // Before the cache, which thus has only what was merged: segments are looked up there too.
         if let Some(id) = self.vocabulary.whole_long(piece, hash) {
             sink.push(id);
-            return;
-        }
-        if let Some(ids) = self.cache.find_long(piece, hash) {
+        } else if !self.put_cached(piece, None, hash, sink) {
+            let ids = self.merger.merge(self.vocabulary, piece);
+            self.cache.long.insert(piece, hash, ids);
             sink.extend(ids);
-            return;
         }
-        let ids = self.merger.merge(self.vocabulary, piece);
-        self.cache.insert_long(piece, hash, ids);
-        sink.extend(ids);
     }
 }

@@ -5,7 +5,6 @@ pub mod recent;
 pub mod scratch;
 mod segments;
 
-use crate::vocabulary::hash::hash;
 use crate::vocabulary::short_table::{Key, fetch};
 
 /// Number of entries of short keys in a set.
@@ -69,7 +68,7 @@ pub struct Cache {
     /// The entries in the order of insertion, after an unused one. The capacity is reserved at
     /// first use, as for `LongCache::arena`.
     entries: Vec<Entry>,
-    long: LongCache,
+    pub long: LongCache,
 }
 
 impl Cache {
@@ -154,38 +153,6 @@ impl Cache {
             }
         }
     }
-
-    /// Returns the ids of a piece of 16 to `MAX_PIECE_BYTES` bytes, or of a shorter one with too many
-    /// ids; None if it is not cached.
-    #[inline]
-    pub fn find_long(&self, piece: &[u8], hash: u64) -> Option<&[u32]> {
-        self.long.find(piece, hash)
-    }
-
-    /// Prefetches the slot that `find_long` reads first.
-    pub fn fetch_long(&self, hash: u64) {
-        if let Some(slot) = self.long.first_slot(hash) {
-            fetch(slot);
-        }
-    }
-
-    /// Prefetches the ids that `find_long` reads after the slot.
-    pub fn fetch_long_ids(&self, hash: u64) {
-        let slot = self.long.first_slot(hash);
-        if let Some(ids) = slot.and_then(|slot| self.long.arena.get(slot.at as usize)) {
-            fetch(ids);
-        }
-    }
-
-    /// Inserts a piece that was not found.
-    pub fn insert_long(&mut self, piece: &[u8], hash: u64, ids: &[u32]) {
-        self.long.insert(piece, hash, ids);
-    }
-}
-
-/// Returns the hash for looking up long pieces.
-pub fn long_hash(piece: &[u8]) -> u64 {
-    hash(piece)
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -201,7 +168,7 @@ struct Slot {
 /// A hash table with open addressing over one arena. When it is full, all entries are dropped at
 /// once, which costs less than tracking their use.
 #[derive(Debug)]
-struct LongCache {
+pub struct LongCache {
     slots: Vec<Slot>,
     used: usize,
     max_slots: usize,
@@ -232,7 +199,9 @@ impl LongCache {
         }
     }
 
-    fn find(&self, piece: &[u8], hash: u64) -> Option<&[u32]> {
+    /// Returns the ids of a piece of 16 to `MAX_PIECE_BYTES` bytes, or of a shorter one with too many
+    /// ids; None if it is not cached.
+    pub fn find(&self, piece: &[u8], hash: u64) -> Option<&[u32]> {
         if self.slots.is_empty() {
             return None;
         }
@@ -255,12 +224,8 @@ impl LongCache {
         }
     }
 
-    fn first_slot(&self, hash: u64) -> Option<&Slot> {
-        let mask = self.slots.len().wrapping_sub(1);
-        self.slots.get((hash >> 32) as usize & mask)
-    }
-
-    fn insert(&mut self, piece: &[u8], hash: u64, ids: &[u32]) {
+    /// Inserts a piece that was not found, unless it is too long.
+    pub fn insert(&mut self, piece: &[u8], hash: u64, ids: &[u32]) {
         let needed = ids.len() + piece.len().div_ceil(4);
         if piece.len() > MAX_PIECE_BYTES || needed > self.max_words {
             return;
@@ -336,6 +301,7 @@ fn words(piece: &[u8]) -> impl Iterator<Item = u32> {
 mod tests {
     use super::*;
     use crate::random::Random;
+    use crate::vocabulary::hash::hash;
 
     /// Ids derived from the piece, so that a wrong result is noticed.
     fn ids_of(piece: &[u8], count: usize) -> Vec<u32> {
@@ -352,11 +318,11 @@ mod tests {
             for round in 0..if cfg!(miri) { 200 } else { 30_000 } {
                 let len = 1 + random.below(40);
                 let piece: Vec<u8> = (0..len).map(|_| random.below(3) as u8).collect();
-                let long = long_hash(&piece);
+                let long = hash(&piece);
                 let ids = ids_of(&piece, 1 + len % 9);
-                match cache.find_long(&piece, long) {
+                match cache.long.find(&piece, long) {
                     Some(found) => assert_eq!(found, ids, "round {round}"),
-                    None => cache.insert_long(&piece, long, &ids),
+                    None => cache.long.insert(&piece, long, &ids),
                 }
                 if len > 15 {
                     continue;

@@ -4,18 +4,12 @@ use std::ops::Range;
 
 use crate::cache::lookup::Lookup;
 use crate::cache::recent::Slot;
-use crate::cache::{Entry, MAX_PIECE_BYTES, long_hash};
+use crate::cache::{Entry, MAX_PIECE_BYTES};
 use crate::cancel;
-use crate::merge::segments::Segment;
+use crate::merge::segments::{Segment, Segments};
 use crate::output::Sink;
+use crate::vocabulary::hash;
 use crate::vocabulary::short_table::{Key, LONGEST};
-
-/// Maximum length in bytes of the first segment of a short pre-token that is encoded by segments:
-/// two characters and a space. Those that begin with a longer one have few segments.
-const MAX_FIRST: usize = 7;
-
-/// Length in bytes from which a pre-token is encoded by segments whatever its first one.
-const LONG: usize = 49;
 
 /// Number of bits of `Seen`.
 const SEEN_BITS: usize = 1 << 18;
@@ -50,59 +44,44 @@ impl Seen {
 }
 
 impl Lookup<'_> {
-    /// Returns the first segment of a pre-token that is to be encoded by segments: one of characters
-    /// of three bytes, after a space or punctuation or not.
-    #[inline(always)]
-    pub fn first_segment(&self, piece: &[u8]) -> Option<Segment> {
-        if piece.len() <= 3 || piece[0] < 0xe0 && piece[1] < 0xe0 {
-            return None;
-        }
-        let first = self.vocabulary.crossings().segment(piece, 0);
-        let is_worthwhile = first.end <= MAX_FIRST || piece.len() >= LONG;
-        (first.end < piece.len() && is_worthwhile).then_some(first)
-    }
-
     /// Encodes a pre-token of several segments. No token crosses their ends, so it is no token, and
     /// merging it is merging them.
     pub fn encode_wide<S: Sink>(
         &mut self,
         piece: &[u8],
         (key, hash): (Key, u64),
-        first: Segment,
+        segments: (Segment, Segments),
         sink: &mut S,
     ) {
-        let is_short = piece.len() <= LONGEST;
-        let hash = if is_short { hash } else { long_hash(piece) };
-        let found = match is_short {
-            true => self.cache.find_short(key, hash).map(Entry::ids),
-            false => self.cache.find_long(piece, hash),
-        };
-        if let Some(ids) = found {
-            sink.extend(ids);
-            let slot = Slot::new(key, ids).filter(|_| is_short);
-            self.remember(slot, hash);
+        let key = Some(key).filter(|_| piece.len() <= LONGEST);
+        let hash = key.map_or_else(|| hash::hash(piece), |_| hash);
+        if self.put_cached(piece, key, hash, sink) {
             return;
         }
         if piece.len() > MAX_PIECE_BYTES || !self.seen.add(hash) {
-            self.encode_segments(piece, first, sink);
+            self.encode_segments(piece, segments, sink);
             return;
         }
         let mut ids = std::mem::take(self.ids);
         ids.0.clear();
-        self.encode_segments(piece, first, &mut ids);
+        self.encode_segments(piece, segments, &mut ids);
         sink.extend(&ids.0);
-        match (Slot::new(key, &ids.0), Entry::new(key, &ids.0)) {
-            _ if !is_short => self.cache.insert_long(piece, hash, &ids.0),
-            (slot @ Some(_), _) => self.remember(slot, hash),
-            (None, Some(entry)) => self.cache.insert_short(hash, entry),
-            (None, None) => {}
+        match key.map(|key| (Slot::new(key, &ids.0), Entry::new(key, &ids.0))) {
+            None => self.cache.long.insert(piece, hash, &ids.0),
+            Some((None, Some(entry))) => self.cache.insert_short(hash, entry),
+            Some((slot, _)) => self.remember(slot, hash),
         }
         *self.ids = ids;
     }
 
     /// Passes the ids of each segment to `sink`.
-    fn encode_segments<S: Sink>(&mut self, piece: &[u8], first: Segment, sink: &mut S) {
-        let (mut start, mut segment) = (0, first);
+    fn encode_segments<S: Sink>(
+        &mut self,
+        piece: &[u8],
+        (mut segment, mut rest): (Segment, Segments),
+        sink: &mut S,
+    ) {
+        let mut start = 0;
         for count in 1.. {
             let Segment { end, single } = segment;
             match single {
@@ -112,10 +91,11 @@ impl Lookup<'_> {
                 None => self.encode_segment(piece, start..end, sink),
             }
             start = end;
-            if start == piece.len() || count % ASK_EVERY == 0 && cancel::is_set() {
+            let Some(next) = rest.next() else { return };
+            segment = next;
+            if count % ASK_EVERY == 0 && cancel::is_set() {
                 return;
             }
-            segment = self.vocabulary.crossings().segment(piece, start);
         }
     }
 
@@ -124,23 +104,19 @@ impl Lookup<'_> {
     fn encode_segment<S: Sink>(&mut self, piece: &[u8], range: Range<usize>, sink: &mut S) {
         let segment = &piece[range.clone()];
         let key = Key::of_segment(piece, range.start, range.len());
-        let hash = key.map_or_else(|| long_hash(segment), Key::hash);
+        let hash = key.map_or_else(|| hash::hash(segment), Key::hash);
         if let Some(slot) = key.and_then(|key| self.recent.find(key, hash)) {
             sink.extend(&slot.ids()[..slot.count()]);
             return;
         }
-        if key.is_none()
-            && let Some(ids) = self.cache.find_long(segment, hash)
-        {
-            sink.extend(ids);
+        if self.put_cached(segment, key, hash, sink) {
             return;
         }
         let ids = self.merger.merge(self.vocabulary, segment);
         sink.extend(ids);
-        let slot = key.and_then(|key| Slot::new(key, ids));
-        match key {
-            Some(_) => self.remember(slot, hash),
-            None => self.cache.insert_long(segment, hash, ids),
+        match key.map(|key| Slot::new(key, ids)) {
+            Some(slot) => self.remember(slot, hash),
+            None => self.cache.long.insert(segment, hash, ids),
         }
     }
 }

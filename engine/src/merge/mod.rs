@@ -124,7 +124,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::merge::segments::Segment;
+    use crate::merge::segments::Segments;
     use crate::output::Ids;
     use crate::random::Random;
     use crate::vocabulary::rank_table::RankTable;
@@ -222,9 +222,9 @@ mod tests {
     fn hostile_to_characters(random: &mut Random, kinds: usize) -> Vocabulary {
         let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
         for _ in 0..random.below(80) {
-            let text = wide_text(random, kinds, 4);
+            let text = wide_text(random, kinds, 6);
             let start = random.below(4);
-            let most = if random.below(3) == 0 { 9 } else { 3 };
+            let most = if random.below(3) == 0 { 15 } else { 3 };
             let len = 2 + random.below(most);
             let token = text[start.min(text.len() - 1)..text.len().min(start + len)].to_vec();
             if !tokens.contains(&token) {
@@ -270,15 +270,14 @@ mod tests {
                 merger.merge_windows(&vocabulary, &piece, 16);
                 assert_eq!(merger.ids, expected, "windows: {piece:?}");
                 let (mut ids, mut start) = (Ids::default(), 0);
-                while start < piece.len() {
-                    let Segment { end, single } = vocabulary.crossings().segment(&piece, start);
-                    let bytes = &piece[start..end];
-                    match single {
+                for segment in Segments::of(vocabulary.crossings(), &piece) {
+                    let bytes = &piece[start..segment.end];
+                    match segment.single {
                         Some(point) => vocabulary.push_character(bytes, point, &mut ids),
                         None => ids.0.extend(merger.merge(&vocabulary, bytes)),
                     }
-                    segments[usize::from(single.is_some())] += 1;
-                    start = end;
+                    segments[usize::from(segment.single.is_some())] += 1;
+                    start = segment.end;
                 }
                 assert_eq!(ids.0, expected, "segments: {piece:?}");
             }

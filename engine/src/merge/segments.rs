@@ -8,34 +8,39 @@
 //! one byte or a token that occurs at its place, so no part crosses from x to y. Which merges x has,
 //! and in which order, thus depends on parts of x alone; and the same for y. ∎
 //!
-//! The two characters beside a place tell whether such a token may exist.
+//! The two characters on either side of a place tell whether such a token may exist.
 
 use crate::merge::NO_RANK;
 use crate::merge::initial::{character, is_trailing, pair};
 use crate::vocabulary::rank_table::RankTable;
 
-/// Which pairs of characters a token may cross from one to the other.
+/// Where a token may cross from one character to the next.
 #[derive(Debug)]
 pub struct Crossings {
-    /// A Bloom filter with one bit for each pair of characters that is in a token.
-    pairs: Box<[u64]>,
-    /// By code point, up to U+FFFF. Bits 0 to 15: whether a token that crosses out of the character
-    /// may end within the next one, by the upper four bits of that one's code point. Then the flags
-    /// below.
-    characters: Box<[u32]>,
+    /// A Bloom filter of adjacent characters of tokens: of two after `ANY`; of three; and of two
+    /// after `OTHER`, where the token has no whole character beside them.
+    filter: Box<[u64]>,
+    /// The flags below, by code point, up to U+FFFF.
+    characters: Box<[u8]>,
 }
 
-/// A token may begin within the character before this one.
-const ENTERED: u32 = 1 << 16;
+/// A token begins within the character before this one and contains this one.
+const ENTERED: u8 = 1;
+
+/// A token contains this character, or begins within it, and ends within the next one.
+const LEFT: u8 = 1 << 1;
 
 /// The three bytes of the character merge to one token.
-const ONE_TOKEN: u32 = 1 << 17;
+const ONE_TOKEN: u8 = 1 << 2;
 
 /// The first code point that takes three bytes.
 const THREE_BYTES: u32 = 0x800;
 
 /// The code of what is no character of at most three bytes.
 const OTHER: u32 = 1 << 16;
+
+/// Stands for whatever is before two characters.
+const ANY: u32 = OTHER | 0xff;
 
 /// One segment: where it ends, and its character if it is a single one of at most three bytes.
 pub struct Segment {
@@ -46,55 +51,59 @@ pub struct Segment {
 impl Crossings {
     /// Makes the table from a rank table and the ranks of all strings of two bytes.
     pub fn of(table: &RankTable, pairs: &[u32]) -> Self {
-        let bits = (table.len() * 2).next_power_of_two().max(64);
+        // Other tokens cross between characters that each take less than three bytes.
+        let is_wide = |token: &&[u8]| is_trailing(token[0]) || token.iter().any(|&b| b >= 0xe0);
+        let tokens = || table.iter().map(|(token, _)| token).filter(is_wide);
+        let bits = (tokens().count() * 32).next_power_of_two().max(64);
         let mut crossings = Crossings {
-            pairs: vec![0; bits / 64].into_boxed_slice(),
+            filter: vec![0; bits / 64].into_boxed_slice(),
             characters: vec![0; 1 << 16].into_boxed_slice(),
         };
-        // By the last byte of a character that a token begins within: the next characters that it
-        // may end within, as in `characters`.
-        let mut within_both = [0; 64];
-        for (token, _) in table.iter() {
-            // Other tokens cross between characters that each take less than three bytes.
-            if is_trailing(token[0]) || token.iter().any(|&byte| byte >= 0xe0) {
-                crossings.add(token, &mut within_both);
-            }
-            if let (point @ ..OTHER, 3) = decode(token, 0)
-                && token.len() == 3
-                && token
-                    .windows(2)
-                    .any(|two| pairs[pair(two[0], two[1])] != NO_RANK)
+        for token in tokens() {
+            crossings.add(token);
+            if let (&[first, second, third], (point, 3)) = (token, decode(token, 0))
+                && pairs[pair(first, second)].min(pairs[pair(second, third)]) != NO_RANK
             {
                 crossings.characters[point as usize] |= ONE_TOKEN;
             }
-        }
-        for (point, character) in crossings.characters.iter_mut().enumerate().skip(0x80) {
-            *character |= within_both[point & 0x3f];
         }
         crossings
     }
 
     /// Adds the places of a token that are between two characters.
-    fn add(&mut self, token: &[u8], within_both: &mut [u32; 64]) {
+    fn add(&mut self, token: &[u8]) {
         let mut at = token.iter().take_while(|&&byte| is_trailing(byte)).count();
         let mut begins_within = at > 0;
-        let mut before = OTHER;
+        // The two characters before `at`.
+        let [mut first, mut before] = [OTHER; 2];
         while at < token.len() {
             let lead = token[at];
             let (after, len) = decode(token, at);
-            let ends_within = after == OTHER && lead < 0xf0;
-            let ending = 1 << if lead < 0xe0 { 0 } else { lead & 0x0f };
-            match (begins_within, ends_within) {
-                (true, true) => within_both[token[at - 1] as usize & 0x3f] |= ending,
-                (true, false) if after < OTHER => self.characters[after as usize] |= ENTERED,
-                (false, true) if before < OTHER => self.characters[before as usize] |= ending,
+            match (begins_within, after == OTHER && lead < 0xf0) {
+                (true, true) => {
+                    let last = token[at - 1];
+                    let ending_so = self.characters.iter_mut().skip(last as usize & 0x3f);
+                    ending_so.step_by(64).for_each(|flags| *flags |= LEFT);
+                    self.insert([ANY, within(last), within(lead)]);
+                }
+                (true, false) if after < OTHER => {
+                    self.characters[after as usize] |= ENTERED;
+                    self.insert([ANY, within(token[at - 1]), after]);
+                }
+                (false, true) if before < OTHER => {
+                    self.characters[before as usize] |= LEFT;
+                    self.insert([ANY, before, within(lead)]);
+                }
                 (false, false) if before < OTHER && after < OTHER => {
-                    let (word, bit) = self.place(before, after);
-                    self.pairs[word] |= bit;
+                    self.insert([ANY, before, after]);
+                    // Else the three are added when the last of them is `after`.
+                    if first < OTHER || decode(token, at + len).0 == OTHER {
+                        self.insert([first, before, after]);
+                    }
                 }
                 _ => {}
             }
-            (before, begins_within) = (after, false);
+            (first, before, begins_within) = (before, after, false);
             at += len;
             while at < token.len() && is_trailing(token[at]) {
                 // They belong to no character that ends here.
@@ -104,24 +113,49 @@ impl Crossings {
         }
     }
 
-    #[inline(always)]
-    fn place(&self, before: u32, after: u32) -> (usize, u64) {
-        let pair = (before as u64) << 16 | after as u64;
-        let hash = pair.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let word = (hash >> 32) as usize & (self.pairs.len() - 1);
-        (word, 1 << (hash >> 58))
+    fn insert(&mut self, characters: [u32; 3]) {
+        let (word, bits) = self.place(characters);
+        self.filter[word] |= bits;
     }
 
-    /// Returns whether a token may begin within or before the one character and end within or after
-    /// the other.
     #[inline(always)]
-    fn may_cross(&self, before: u32, after: u32) -> bool {
+    fn has(&self, characters: [u32; 3]) -> bool {
+        let (word, bits) = self.place(characters);
+        self.filter[word] & bits == bits
+    }
+
+    #[inline(always)]
+    fn place(&self, [first, before, after]: [u32; 3]) -> (usize, u64) {
+        let code = (first as u64) << 34 | (before as u64) << 17 | after as u64;
+        let hash = code.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let word = (hash >> 38) as usize & (self.filter.len() - 1);
+        (word, 1 << (hash >> 58) | 1 << (hash >> 52 & 63))
+    }
+
+    /// Returns whether a token may begin within or before the character that ends at `at`, and end
+    /// within or after the one that starts there. They are the middle ones of four adjacent
+    /// characters; the first is `OTHER` if it is in no segment with them.
+    #[inline(always)]
+    fn may_cross(&self, piece: &[u8], at: usize, [first, before, after, last]: [u32; 4]) -> bool {
         if (before | after) >= OTHER || (before | after) < THREE_BYTES {
             return true;
         }
-        let (word, bit) = self.place(before, after);
-        let [leaves, enters] = [before, after].map(|point| self.characters[point as usize]);
-        self.pairs[word] & bit != 0 || leaves >> (after >> 12) & 1 != 0 || enters & ENTERED != 0
+        if self.has([ANY, before, after])
+            && (self.has([OTHER, before, after])
+                || self.has([first, before, after])
+                || self.has([before, after, last]))
+        {
+            return true;
+        }
+        let [left, entered] = [before, after].map(|point| self.characters[point as usize]);
+        if left & LEFT | entered & ENTERED == 0 {
+            return false;
+        }
+        let (end, start) = (piece[at - 1], piece[at]);
+        entered & ENTERED != 0 && self.has([ANY, within(end), after])
+            || left & LEFT != 0
+                && (self.has([ANY, before, within(start)])
+                    || self.has([ANY, within(end), within(start)]))
     }
 
     /// Returns whether the three bytes of a character merge to one token.
@@ -129,31 +163,77 @@ impl Crossings {
     pub fn is_one_token(&self, point: u32) -> bool {
         self.characters[point as usize] & ONE_TOKEN != 0
     }
+}
 
-    /// Returns the segment that starts at `start`.
+/// The segments of a pre-token, in order.
+pub struct Segments<'a> {
+    crossings: &'a Crossings,
+    piece: &'a [u8],
+    at: usize,
+    /// The characters at `at` and after it, and their lengths.
+    ahead: [(u32, usize); 2],
+}
+
+impl<'a> Segments<'a> {
     #[inline(always)]
-    pub fn segment(&self, piece: &[u8], start: usize) -> Segment {
-        let (mut before, len) = decode(piece, start);
-        let mut end = start + len;
-        let mut single = Some(before).filter(|&point| point < OTHER);
-        while end < piece.len() {
-            let (after, len) = decode(piece, end);
-            if !self.may_cross(before, after) {
-                break;
-            }
-            (single, before) = (None, after);
-            end += len;
+    pub fn of(crossings: &'a Crossings, piece: &'a [u8]) -> Self {
+        let first = decode(piece, 0);
+        Segments {
+            crossings,
+            piece,
+            at: 0,
+            ahead: [first, decode(piece, first.1)],
         }
-        Segment { end, single }
+    }
+
+    #[inline(always)]
+    fn advance(&mut self) -> u32 {
+        let [(point, len), next] = self.ahead;
+        self.at += len;
+        self.ahead = [next, decode(self.piece, self.at + next.1)];
+        point
     }
 }
 
+impl Iterator for Segments<'_> {
+    type Item = Segment;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Segment> {
+        if self.at >= self.piece.len() {
+            return None;
+        }
+        let mut first = OTHER;
+        let mut before = self.advance();
+        let mut single = Some(before).filter(|&point| point < OTHER);
+        while self.at < self.piece.len() {
+            let [(after, _), (last, _)] = self.ahead;
+            let near = [first, before, after, last];
+            if !self.crossings.may_cross(self.piece, self.at, near) {
+                break;
+            }
+            (single, first, before) = (None, before, self.advance());
+        }
+        Some(Segment {
+            end: self.at,
+            single,
+        })
+    }
+}
+
+/// Returns the code of a character that a token begins or ends within, of which the token has this
+/// byte next to another character.
+#[inline(always)]
+fn within(byte: u8) -> u32 {
+    OTHER | byte as u32
+}
+
 /// Returns the code point and the length of a character of at most three bytes at `start`; (`OTHER`,
-/// 1) for anything else.
+/// 1) for anything else, and at the end.
 #[inline(always)]
 fn decode(text: &[u8], start: usize) -> (u32, usize) {
-    match (text[start], character(text, start)) {
-        (byte @ ..0x80, _) => (byte as u32, 1),
+    match (text.get(start), character(text, start)) {
+        (Some(&byte @ ..0x80), _) => (byte as u32, 1),
         (_, (_, 1)) => (OTHER, 1),
         (_, (point, len)) => (point as u32, len),
     }

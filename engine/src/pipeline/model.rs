@@ -9,9 +9,10 @@ use super::rule::{Rule, TooManyPairs, rank_pairs, score_pairs, single_characters
 use super::split_points::Joined;
 use super::tokens::Tokens;
 use super::units::{LookedUp, Unit, Units};
-use crate::cache::{Cache, Entry, MAX_PIECE_BYTES, long_hash};
+use crate::cache::{Cache, Entry, MAX_PIECE_BYTES};
 use crate::cancel;
 use crate::output::{Ids, Sink};
+use crate::vocabulary::hash::hash;
 use crate::vocabulary::short_table::{Key, LONGEST};
 
 /// A compiled model.
@@ -276,8 +277,8 @@ impl Model {
             sink.extend(&merging.ids);
             return;
         }
-        let long = long_hash(part);
-        if let Some(ids) = cache.find_long(part, long) {
+        let long = hash(part);
+        if let Some(ids) = cache.long.find(part, long) {
             sink.extend(ids);
             return;
         }
@@ -285,7 +286,7 @@ impl Model {
         match key.and_then(|key| Some((key, Entry::new(key, &merging.ids)?))) {
             Some((key, entry)) => cache.insert_short(key.hash(), entry),
             None if merging.ids.len() <= part.len() => {
-                cache.insert_long(part, long, &merging.ids);
+                cache.long.insert(part, long, &merging.ids);
             }
             None => {}
         }

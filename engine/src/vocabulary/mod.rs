@@ -181,7 +181,7 @@ impl Vocabulary {
         self.filter[word] & bits == bits
     }
 
-    /// Returns the id of a longer pre-token that is one token, by its `long_hash`; None if it is
+    /// Returns the id of a longer pre-token that is one token, by its `hash`; None if it is
     /// not.
     pub fn whole_long(&self, piece: &[u8], hash: u64) -> Option<u32> {
         match self.may_have(hash) {
