@@ -43,7 +43,7 @@ pub use spacing::{Pad, Spacing};
 pub use unicode::UnicodeForm;
 pub use units::Units;
 
-use crate::bpe::SpecialFound;
+use crate::bpe::{SpecialFound, UnknownId};
 use crate::cache::Cache;
 use crate::cache::scratch::{NewScratch, Pool};
 use crate::output::{Count, List, Packed, Sink};
@@ -99,6 +99,10 @@ impl NewScratch for PipelineScratch {
 }
 
 impl Pipeline {
+    pub fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>, UnknownId> {
+        self.decoder.decode(ids)
+    }
+
     pub fn encode(
         &self,
         text: &str,

@@ -101,53 +101,6 @@ impl Bpe {
         PyList::new(py, pieces)
     }
 
-    fn encode<'py>(
-        &self,
-        text: &Bound<'py, PyString>,
-        allowed: &SpecialSet,
-        disallowed: &SpecialSet,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let ids = on_text(text, |text| {
-            self.core.encode(text, &allowed.0, &disallowed.0)
-        })?;
-        self.integers.list(text.py(), &ids)
-    }
-
-    fn encode_array<'py>(
-        &self,
-        text: &Bound<'py, PyString>,
-        allowed: &SpecialSet,
-        disallowed: &SpecialSet,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let ids = on_text(text, |text| {
-            self.core.encode(text, &allowed.0, &disallowed.0)
-        })?;
-        array_of(text.py(), &ids)
-    }
-
-    fn encode_packed<'py>(
-        &self,
-        text: &Bound<'py, PyAny>,
-        allowed: &SpecialSet,
-        disallowed: &SpecialSet,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let encode = |text: &str| self.core.encode_packed(text, &allowed.0, &disallowed.0);
-        Ok(PyBytes::new(text.py(), &on_utf8(text, encode)?))
-    }
-
-    fn encode_with_offsets<'py>(
-        &self,
-        text: &Bound<'py, PyString>,
-        unit: &str,
-        allowed: &SpecialSet,
-        disallowed: &SpecialSet,
-    ) -> PyResult<(Bound<'py, PyList>, Vec<usize>)> {
-        located(text, unit, &self.integers, |text, unit| {
-            self.core
-                .encode_with_offsets(text, unit, &allowed.0, &disallowed.0)
-        })
-    }
-
     fn encode_batch<'py>(
         &self,
         py: Python<'py>,
@@ -162,18 +115,6 @@ impl Bpe {
             .iter()
             .map(|ids| self.integers.list(py, ids))
             .collect()
-    }
-
-    fn count(
-        &self,
-        text: &Bound<'_, PyAny>,
-        allowed: &SpecialSet,
-        disallowed: &SpecialSet,
-        limit: Option<usize>,
-    ) -> PyResult<usize> {
-        on_utf8(text, |text| {
-            self.core.count(text, &allowed.0, &disallowed.0, limit)
-        })
     }
 
     /// Finds the longest start of ordinary text that fits. None if `text`, which is the start of a
@@ -236,23 +177,6 @@ impl Bpe {
         })
     }
 
-    fn decode<'py>(
-        &self,
-        py: Python<'py>,
-        ids: &Bound<'py, PyAny>,
-        errors: &str,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        python_text(py, &self.joined(ids)?, errors)
-    }
-
-    fn decode_bytes<'py>(
-        &self,
-        py: Python<'py>,
-        ids: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.joined(ids)?))
-    }
-
     fn token_id(&self, py: Python<'_>, token: &[u8]) -> PyResult<Option<u32>> {
         guarded(py, || self.core.table().id_of(token))
     }
@@ -278,9 +202,4 @@ impl Bpe {
     }
 }
 
-impl Bpe {
-    /// Returns the joined bytes of the tokens of `ids`.
-    fn joined(&self, ids: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-        decoded(ids, |ids| self.core.decode_bytes(ids))
-    }
-}
+text_methods!(Bpe, SpecialSet);

@@ -3,6 +3,9 @@
 //! It converts arguments to Rust, errors to the classes of `errors.py`, and a panic to an
 //! `InternalError`.
 
+#[macro_use]
+mod text_methods;
+
 mod breaks;
 mod cancel;
 mod chunker;

@@ -127,89 +127,9 @@ impl Pipeline {
             NameSet::new(strings)
         })?)))
     }
-
-    fn encode<'py>(
-        &self,
-        text: &Bound<'py, PyString>,
-        allowed: &PipelineNames,
-        disallowed: &PipelineNames,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let ids = on_text(text, |text| {
-            self.core.encode(text, &allowed.0, &disallowed.0)
-        })?;
-        self.integers.list(text.py(), &ids)
-    }
-
-    fn encode_array<'py>(
-        &self,
-        text: &Bound<'py, PyString>,
-        allowed: &PipelineNames,
-        disallowed: &PipelineNames,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let ids = on_text(text, |text| {
-            self.core.encode(text, &allowed.0, &disallowed.0)
-        })?;
-        array_of(text.py(), &ids)
-    }
-
-    fn encode_packed<'py>(
-        &self,
-        text: &Bound<'py, PyAny>,
-        allowed: &PipelineNames,
-        disallowed: &PipelineNames,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let encode = |text: &str| self.core.encode_packed(text, &allowed.0, &disallowed.0);
-        Ok(PyBytes::new(text.py(), &on_utf8(text, encode)?))
-    }
-
-    fn encode_with_offsets<'py>(
-        &self,
-        text: &Bound<'py, PyString>,
-        unit: &str,
-        allowed: &PipelineNames,
-        disallowed: &PipelineNames,
-    ) -> PyResult<(Bound<'py, PyList>, Vec<usize>)> {
-        located(text, unit, &self.integers, |text, unit| {
-            self.core
-                .encode_with_offsets(text, unit, &allowed.0, &disallowed.0)
-        })
-    }
-
-    fn count(
-        &self,
-        text: &Bound<'_, PyAny>,
-        allowed: &PipelineNames,
-        disallowed: &PipelineNames,
-        limit: Option<usize>,
-    ) -> PyResult<usize> {
-        on_utf8(text, |text| {
-            self.core.count(text, &allowed.0, &disallowed.0, limit)
-        })
-    }
-
-    fn decode<'py>(
-        &self,
-        py: Python<'py>,
-        ids: &Bound<'py, PyAny>,
-        errors: &str,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        python_text(py, &self.joined(ids)?, errors)
-    }
-
-    fn decode_bytes<'py>(
-        &self,
-        py: Python<'py>,
-        ids: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.joined(ids)?))
-    }
 }
 
-impl Pipeline {
-    fn joined(&self, ids: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-        decoded(ids, |ids| self.core.decoder.decode(ids))
-    }
-}
+text_methods!(Pipeline, PipelineNames);
 
 fn rule_of((kind, first, second): &(String, Bound<'_, PyAny>, Bound<'_, PyAny>)) -> PyResult<Rule> {
     Ok(match kind.as_str() {

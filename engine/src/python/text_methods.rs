@@ -1,0 +1,78 @@
+//! The methods that `Bpe` and `Pipeline` share, with the meaning of `backends/interface.py`.
+
+/// Gives a class with the fields `core` and `integers` the methods that encode, count and decode.
+/// `$specials` is its class of compiled sets of special tokens.
+macro_rules! text_methods {
+    ($class:ident, $specials:ident) => {
+        #[pymethods]
+        impl $class {
+            fn encode<'py>(
+                &self,
+                text: &Bound<'py, PyString>,
+                allowed: &$specials,
+                disallowed: &$specials,
+            ) -> PyResult<Bound<'py, PyList>> {
+                let encode = |text: &str| self.core.encode(text, &allowed.0, &disallowed.0);
+                self.integers.list(text.py(), &on_text(text, encode)?)
+            }
+
+            fn encode_array<'py>(
+                &self,
+                text: &Bound<'py, PyString>,
+                allowed: &$specials,
+                disallowed: &$specials,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let encode = |text: &str| self.core.encode(text, &allowed.0, &disallowed.0);
+                array_of(text.py(), &on_text(text, encode)?)
+            }
+
+            fn encode_packed<'py>(
+                &self,
+                text: &Bound<'py, PyAny>,
+                allowed: &$specials,
+                disallowed: &$specials,
+            ) -> PyResult<Bound<'py, PyBytes>> {
+                let encode = |text: &str| self.core.encode_packed(text, &allowed.0, &disallowed.0);
+                Ok(PyBytes::new(text.py(), &on_utf8(text, encode)?))
+            }
+
+            fn encode_with_offsets<'py>(
+                &self,
+                text: &Bound<'py, PyString>,
+                unit: &str,
+                allowed: &$specials,
+                disallowed: &$specials,
+            ) -> PyResult<(Bound<'py, PyList>, Vec<usize>)> {
+                located(text, unit, &self.integers, |text, unit| {
+                    self.core
+                        .encode_with_offsets(text, unit, &allowed.0, &disallowed.0)
+                })
+            }
+
+            fn count(
+                &self,
+                text: &Bound<'_, PyAny>,
+                allowed: &$specials,
+                disallowed: &$specials,
+                limit: Option<usize>,
+            ) -> PyResult<usize> {
+                let count = |text: &str| self.core.count(text, &allowed.0, &disallowed.0, limit);
+                on_utf8(text, count)
+            }
+
+            fn decode<'py>(
+                &self,
+                ids: &Bound<'py, PyAny>,
+                errors: &str,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let bytes = decoded(ids, |ids| self.core.decode_bytes(ids))?;
+                python_text(ids.py(), &bytes, errors)
+            }
+
+            fn decode_bytes<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+                let bytes = decoded(ids, |ids| self.core.decode_bytes(ids))?;
+                Ok(PyBytes::new(ids.py(), &bytes))
+            }
+        }
+    };
+}
