@@ -278,6 +278,14 @@ mod tests {
                     }
                     segments[usize::from(segment.single.is_some())] += 1;
                     start = segment.end;
+                    let mut crossing = vocabulary.table().iter().filter(|(token, _)| {
+                        let from = start.saturating_sub(token.len() - 1);
+                        (from..start).any(|from| piece[from..].starts_with(token))
+                    });
+                    assert!(
+                        start == piece.len() || crossing.next().is_none(),
+                        "{piece:?}"
+                    );
                 }
                 assert_eq!(ids.0, expected, "segments: {piece:?}");
             }
