@@ -1,0 +1,116 @@
+"""The command `bytepair` and its connection: health, faults, API keys and TLS."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import grpc
+import pytest
+import trustme
+from support.scripted import Held, ScriptedServer, details, fail
+from support.serving import RunningServer, clean_environment
+from support.shell import Shell, command
+
+pytestmark = pytest.mark.slow  # each test starts a process
+
+
+@pytest.fixture
+def shell(server: RunningServer, tmp_path: Path) -> Shell:
+    (tmp_path / "a.txt").write_bytes(b"Hello, world!")
+    (tmp_path / "b.txt").write_bytes(b"one two three")
+    return Shell(tmp_path, server.target)
+
+
+def test_health(shell: Shell, server: RunningServer) -> None:
+    assert shell("health") == f"{server.target}: SERVING\n"
+    output = json.loads(shell("health", "--json"))
+    assert output == {"target": server.target, "status": "SERVING"}
+
+
+def test_a_server_that_is_not_there(shell: Shell) -> None:
+    with ScriptedServer() as gone:
+        pass
+    del shell.variables["BYTEPAIR_TARGET"]
+    for name in ("count", "encode", "decode", "encodings"):
+        shell(name, "--target", gone.target, status=3, errors="Is the server running?")
+    shell("health", "--target", gone.target, status=1, errors=f"no answer from {gone.target}")
+    with ScriptedServer(fail(grpc.StatusCode.DEADLINE_EXCEEDED)) as slow:
+        shell("count", "--target", slow.target, status=3, errors="--timeout")
+
+
+@pytest.mark.parametrize("reason", ["OVERLOADED", "QUOTA_EXCEEDED"])
+def test_an_overloaded_server_and_a_used_up_quota(shell: Shell, reason: str) -> None:
+    status = grpc.StatusCode.RESOURCE_EXHAUSTED
+    with ScriptedServer(fail(status, "busy", details=details(reason, status, {}))) as server:
+        shell("count", "--target", server.target, "a.txt", "b.txt", status=3, errors="busy")
+        assert len(server.calls) == 1
+
+
+def test_an_api_key_comes_from_a_file_or_a_variable(shell: Shell) -> None:
+    (shell.folder / "key").write_text("from-file\n")
+    with ScriptedServer() as server:
+        shell.variables["BYTEPAIR_TARGET"] = server.target
+        shell("count", "--api-key-file", "key")
+        shell.variables["BYTEPAIR_API_KEY"] = "from-variable"
+        shell("count")
+        assert [call["authorization"] for call in server.metadata] == (
+            ["Bearer from-file", "Bearer from-variable"]
+        )
+        shell("count", "--api-key-file", "nowhere", status=1, errors="nowhere: No such file")
+        (shell.folder / "key").write_text("two words")
+        shell("count", "--api-key-file", "key", status=1, errors="it has several words")
+        (shell.folder / "key").write_text("\n")
+        shell("count", "--api-key-file", "key", status=1, errors="key: not an API key: it is empty")
+        (shell.folder / "key").write_text("ключ")
+        shell("count", "--api-key-file", "key", status=2, errors="--api-key-file: ")
+    with ScriptedServer(fail(grpc.StatusCode.UNAUTHENTICATED)) as strict:
+        shell("count", "--target", strict.target, status=1, errors="--api-key-file")
+
+
+def test_tls(shell: Shell) -> None:
+    authority = trustme.CA()
+    issued = authority.issue_cert("tokens.example")
+    authority.cert_pem.write_to_path(str(shell.folder / "ca.pem"))
+    credentials = grpc.ssl_server_credentials(
+        [(issued.private_key_pem.bytes(), issued.cert_chain_pems[0].bytes())]
+    )
+    with ScriptedServer(credentials=credentials) as server:
+        shell.variables["BYTEPAIR_TARGET"] = server.target
+        options = ("--tls-ca", "ca.pem", "--tls-server-name", "tokens.example")
+        assert shell("count", *options) == "7\n"
+        shell.variables |= {
+            "BYTEPAIR_TLS_CA": "ca.pem",
+            "BYTEPAIR_TLS_SERVER_NAME": "tokens.example",
+        }
+        assert shell("count") == "7\n"
+        shell(
+            "count", "--tls-server-name", "other.example", status=3, errors="--tls-server-name NAME"
+        )
+        del shell.variables["BYTEPAIR_TLS_CA"], shell.variables["BYTEPAIR_TLS_SERVER_NAME"]
+        shell("count", "--tls", status=3, errors="those that issued it, by --tls-ca FILE")
+        shell("count", "--tls-key", "ca.pem", status=2, errors="need each other")
+        (shell.folder / "text.pem").write_text("no certificate")
+        shell("count", "--tls-ca", "text.pem", status=2, errors="holds no certificates in PEM")
+        shell("count", status=3, errors="speaks TLS on this port: give --tls, or --tls-ca FILE")
+
+
+def test_a_server_that_stops_during_the_call(shell: Shell) -> None:
+    held = Held()
+    with (
+        ScriptedServer(held) as server,
+        subprocess.Popen(
+            command("count", "--target", server.target, "a.txt"),
+            stderr=subprocess.PIPE,
+            cwd=shell.folder,
+            env=clean_environment(**shell.variables),
+            text=True,
+        ) as running,
+    ):
+        held.arrived.wait()
+        server.stop()
+        output = running.communicate()[1]
+    assert running.returncode == 3
+    assert f"bytepair: no answer from {server.target}: " in output
+    assert "Traceback" not in output
