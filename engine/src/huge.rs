@@ -88,7 +88,7 @@ mod mapping {
 
     impl Mapping {
         /// Maps new memory. Also returns the start of `bytes` bytes in it, aligned to a huge page.
-        /// None for less than one page, or if the system refuses.
+        /// None for less than one page, or if the system has no memory for it.
         pub fn of(bytes: usize) -> Option<(Self, NonNull<u8>)> {
             let mapped = bytes.checked_add(PAGE).filter(|_| bytes >= PAGE)?;
             let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn too_large_a_table_is_refused() {
+    fn too_large_a_table_is_rejected() {
         for len in [usize::MAX, usize::MAX / 256, usize::MAX / 512] {
             assert!(Huge::<Item>::try_filled(len).is_none());
         }

@@ -74,7 +74,7 @@ pub fn may_end(text: &str) -> bool {
 }
 
 /// Whether the first letter, stop or line end from `at` on is a lower-case letter; `decides` is the last
-/// answer, which holds up to its place.
+/// answer, which holds up to its position.
 fn is_lower_next(text: &str, at: usize, decides: &mut (usize, bool)) -> bool {
     if at > decides.0 {
         let mut next = text[at..].char_indices();

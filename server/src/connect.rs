@@ -53,7 +53,7 @@ pub struct Admitted(pub u64);
 
 /// Marks a call that fails before its message is read.
 #[derive(Clone)]
-pub struct Refused(pub Failure);
+pub struct Rejected(pub Failure);
 
 /// The protocols over calls.
 pub struct Protocols {
@@ -123,14 +123,14 @@ impl Calling {
 
     fn stream(
         &self,
-        refused: Option<Refused>,
+        rejected: Option<Rejected>,
         wants_gzip: bool,
         opened: Option<Opened>,
         requests: Option<RequestStream>,
     ) -> StreamingResult {
         let calls = self.calls.clone();
         Box::pin(async move {
-            if let Some(Refused(failure)) = refused {
+            if let Some(Rejected(failure)) = rejected {
                 return Err(error(failure));
             }
             let (guard, started, reading) = calls.stream(opened.ok_or_else(unknown)?);
@@ -167,7 +167,7 @@ impl Dispatcher for Calling {
         request: Payload,
         format: CodecFormat,
     ) -> UnaryResult {
-        if let Some(Refused(failure)) = context.extensions().get().cloned() {
+        if let Some(Rejected(failure)) = context.extensions().get().cloned() {
             return Box::pin(async move { Err(error(failure)) });
         }
         let message = match request.encoded() {
@@ -196,9 +196,9 @@ impl Dispatcher for Calling {
         request: Bytes,
         format: CodecFormat,
     ) -> StreamingResult {
-        let refused = context.extensions().get().cloned();
+        let rejected = context.extensions().get().cloned();
         self.stream(
-            refused,
+            rejected,
             wants_gzip(&context),
             self.opened(path, context, Some(request), format),
             None,
@@ -212,7 +212,7 @@ impl Dispatcher for Calling {
         requests: RequestStream,
         format: CodecFormat,
     ) -> UnaryResult {
-        if let Some(Refused(failure)) = context.extensions().get().cloned() {
+        if let Some(Rejected(failure)) = context.extensions().get().cloned() {
             return Box::pin(async move { Err(error(failure)) });
         }
         let wants_gzip = wants_gzip(&context);
@@ -234,9 +234,9 @@ impl Dispatcher for Calling {
         requests: RequestStream,
         format: CodecFormat,
     ) -> StreamingResult {
-        let refused = context.extensions().get().cloned();
+        let rejected = context.extensions().get().cloned();
         self.stream(
-            refused,
+            rejected,
             wants_gzip(&context),
             self.opened(path, context, None, format),
             Some(requests),

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_http_cannot_carry_is_refused() {
+    fn a_header_that_http_cannot_carry_is_rejected() {
         assert!(File::new(vec![("a b".into(), "c".into())], vec![]).is_err());
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::body::{Body, ReadAhead};
 use crate::call::{Answer, Failure, Opened, PREFIX_BYTES, RESOURCE_EXHAUSTED};
 use crate::calls::{Guard, Reading, Reserved};
-use crate::connect::{Admitted, Kind, Method, Refused};
+use crate::connect::{Admitted, Kind, Method, Rejected};
 use crate::connection::Shared;
 use crate::grpc::{self, Grpc};
 use crate::messages::Messages;
@@ -184,7 +184,7 @@ async fn by_protocols(
     parts.extensions.insert(peer.clone());
     parts.extensions.insert(parts.uri.clone());
     if let Err(failure) = within_limit {
-        return refuse(shared, parts, Some(body), failure).await;
+        return reject(shared, parts, Some(body), failure).await;
     }
     let Some(method) = method else {
         return pass_on(shared, parts, body).await;
@@ -212,10 +212,10 @@ async fn by_protocols(
             parts.extensions.insert(Admitted(guard.id));
             tokio::select! {
                 response = pass_on(shared, parts.clone(), body) => response,
-                Ok(failure) = rejected => refuse(shared, parts, None, failure).await,
+                Ok(failure) = rejected => reject(shared, parts, None, failure).await,
             }
         }
-        Err(failure) => refuse(shared, parts, Some(body), failure).await,
+        Err(failure) => reject(shared, parts, Some(body), failure).await,
     }
 }
 
@@ -252,7 +252,7 @@ fn reserve(shared: &Shared, size: usize) -> Option<Reserved> {
 }
 
 /// Fails a call whose message stays unread: the protocol gets an empty one instead.
-async fn refuse(
+async fn reject(
     shared: &Shared,
     mut parts: Parts,
     body: Option<ReadAhead>,
@@ -266,7 +266,7 @@ async fn refuse(
     for name in ["grpc-encoding", "content-encoding", "content-length"] {
         parts.headers.remove(name);
     }
-    parts.extensions.insert(Refused(failure));
+    parts.extensions.insert(Rejected(failure));
     pass_on(shared, parts, ReadAhead::message_unread(is_prefixed)).await
 }
 

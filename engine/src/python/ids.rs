@@ -25,7 +25,7 @@ const MAX_INTEGERS: usize = 1 << 15;
 
 impl Integers {
     pub(super) fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-        // SAFETY: `list` is a new list of this length, or null with an error. Each place is filled
+        // SAFETY: `list` is a new list of this length, or null with an error. Each index is filled
         // once, with a reference that the list takes over.
         unsafe {
             let list = ffi::PyList_New(ids.len() as ffi::Py_ssize_t);
@@ -38,7 +38,7 @@ impl Integers {
             for (index, &id) in ids.iter().enumerate() {
                 let integer = match &mut made[id as usize % MAX_INTEGERS] {
                     (known, Some(integer)) if *known == id => integer.clone_ref(py),
-                    place => replaced(py, place, id),
+                    entry => replaced(py, entry, id),
                 };
                 let index = index as ffi::Py_ssize_t;
                 ffi::PyList_SET_ITEM(list.as_ptr(), index, integer.into_ptr());
@@ -48,12 +48,12 @@ impl Integers {
     }
 }
 
-/// Puts a new integer in its place, and returns it.
+/// Puts a new integer into its entry, and returns it.
 #[cold]
 #[inline(never)]
-fn replaced(py: Python<'_>, place: &mut (u32, Option<Py<PyInt>>), id: u32) -> Py<PyInt> {
+fn replaced(py: Python<'_>, entry: &mut (u32, Option<Py<PyInt>>), id: u32) -> Py<PyInt> {
     let integer = PyInt::new(py, id).unbind();
-    *place = (id, Some(integer.clone_ref(py)));
+    *entry = (id, Some(integer.clone_ref(py)));
     integer
 }
 
