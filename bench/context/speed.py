@@ -9,6 +9,7 @@ Truncate over gRPC beside Count.
 from __future__ import annotations
 
 import gzip
+import math
 import os
 import statistics
 import tempfile
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bytepair.v1 import context_pb2, tokenizer_pb2
-from bytepair_engine import Encoding, EncodingSpec, get_encoding, load_encoding
+from bytepair_engine import Encoding, EncodingSpec, PieceTooLong, get_encoding, load_encoding
 from support.context_formats import other
 from support.oracle import set_cache_dir
 
@@ -151,12 +152,17 @@ def show_hostile_texts(
             )
         ]
         took = [statistics.median(times) for times in timed_in_turns(works, HOSTILE_ROUNDS)]
-        twice = [f"{double / once:.2f}" for once, double in zip(took[:5], took[5:], strict=True)]
+        twice = [shown(double / once, 2) for once, double in zip(took[:5], took[5:], strict=True)]
         sizes = [len(each.encode()) for each in (text, text, short)]
-        figures = [f"{size / took[k] / 1e6:.2f}" for k, size in enumerate(sizes)]
-        figures += [f"{1e3 * seconds:.1f}" for seconds in took[3:5]]
+        figures = [shown(size / took[k] / 1e6, 2) for k, size in enumerate(sizes)]
+        figures += [shown(1e3 * seconds, 1) for seconds in took[3:5]]
         cells = [cell for pair in zip(figures, twice, strict=True) for cell in pair]
         print(f"| {name} | {' | '.join(cells)} |")
+
+
+def shown(figure: float, digits: int) -> str:
+    """A figure, or – for a text that is too large without split points."""
+    return "–" if math.isnan(figure) else f"{figure:.{digits}f}"
 
 
 def show_undivided(folder: Path) -> None:
@@ -216,9 +222,12 @@ def timed_in_turns(
 
 
 def timed(work: Callable[[], object]) -> float:
-    """The CPU seconds of one run."""
+    """The CPU seconds of one run; NaN for a text that is too large without split points."""
     start = time.process_time()
-    work()
+    try:
+        work()
+    except PieceTooLong:
+        return math.nan
     return time.process_time() - start
 
 
