@@ -17,7 +17,7 @@ from bytepair_client import (
     TokenizerClient,
     UnknownTokenId,
 )
-from bytepair_client._operations.large import has_more_bytes
+from bytepair_client._operations.requests import has_more_bytes
 from conftest import Serve
 from support.clients import Clients
 from support.serving import RunningServer

@@ -13,8 +13,7 @@ from google.protobuf.message import Message
 
 from bytepair_client import _errors as errors
 from bytepair_client._call import Call, Method, Prepared
-from bytepair_client._operations.large import copied, has_more_bytes
-from bytepair_client._operations.requests import AllTextOptions
+from bytepair_client._operations.requests import AllTextOptions, copied, has_more_bytes
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout
 from bytepair_client._status import from_item, to_item
 from bytepair_client._text import Segments, Text, set_text

@@ -12,16 +12,19 @@ from bytepair_client._call import Call, Fallback, StreamCall, method
 from bytepair_client._errors import InvalidUtf8, TokenizerError
 from bytepair_client._models import Chunk, Finding, Inspection, described
 from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
-from bytepair_client._operations.large import copied, has_more_bytes, text_call, within
 from bytepair_client._operations.requests import (
     CODE_POINT,
     AllTextOptions,
     EncodingOptions,
     Level,
     TextOptions,
+    copied,
     enum_name,
     fill,
+    has_more_bytes,
     one_text,
+    text_call,
+    within,
 )
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout, stream_timeout
 from bytepair_client._streams.text import Pieces, TextStream

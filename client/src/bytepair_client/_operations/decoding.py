@@ -11,8 +11,15 @@ from bytepair.v1 import stream_pb2, tokenizer_pb2
 from bytepair_client._call import Call, Fallback, StreamCall, method
 from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import Batch, BatchOptions
-from bytepair_client._operations.large import copied, joined, timeout_for, within
-from bytepair_client._operations.requests import DecodeErrors, EncodingOptions, fill
+from bytepair_client._operations.requests import (
+    DecodeErrors,
+    EncodingOptions,
+    copied,
+    fill,
+    joined,
+    timeout_for,
+    within,
+)
 from bytepair_client._options import (
     BYTES_PER_ID,
     NOT_GIVEN,

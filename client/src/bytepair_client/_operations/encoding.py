@@ -11,8 +11,13 @@ from bytepair_client._call import Call, Fallback, StreamCall, method
 from bytepair_client._errors import TokenizerError
 from bytepair_client._models import IdsWithOffsets
 from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
-from bytepair_client._operations.large import text_call
-from bytepair_client._operations.requests import AllTextOptions, TextOptions, enum_value, fill
+from bytepair_client._operations.requests import (
+    AllTextOptions,
+    TextOptions,
+    enum_value,
+    fill,
+    text_call,
+)
 from bytepair_client._options import (
     NOT_GIVEN,
     Defaults,
