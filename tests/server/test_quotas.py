@@ -206,7 +206,7 @@ class Clock:
 
 def test_a_bucket_fills_at_its_rate_up_to_its_burst() -> None:
     clock = Clock()
-    bucket = Bucket(10, 20, QuotaStore().account("a").cells, 0, clock)
+    bucket = Bucket(10, 20, QuotaStore().account("a").requests, clock)
     assert bucket.wait(20) == 0
     bucket.take(20)
     assert bucket.wait(1) == pytest.approx(0.1)

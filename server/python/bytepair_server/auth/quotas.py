@@ -16,6 +16,7 @@ from typing import Final
 from bytepair_server.auth.callers import Callers
 from bytepair_server.config.callers import QuotaTable
 from bytepair_server.errors import QuotaExceeded
+from bytepair_server.workers.shared_memory import Cells
 from bytepair_server.workers.shared_quotas import Account, QuotaStore
 
 #: Suggested wait for a caller that must first end calls or streams of its own.
@@ -31,36 +32,33 @@ _STREAMS: Final = 1
 class Bucket:
     """A token bucket in two cells: the tokens that are missing, and the time of that value."""
 
-    __slots__ = ("_at", "_burst", "_cells", "_clock", "rate")
+    __slots__ = ("_burst", "_cells", "_clock", "rate")
 
-    def __init__(
-        self, rate: float, burst: float, cells: memoryview[float], at: int, clock: Clock
-    ) -> None:
+    def __init__(self, rate: float, burst: float, cells: Cells, clock: Clock) -> None:
         """Open a bucket in shared cells.
 
         Args:
             rate: Tokens per second, above 0.
             burst: Capacity in tokens, above 0.
-            cells: The cells of the account. Zeros are a full bucket.
-            at: Index of the first of its two cells.
+            cells: Its two cells. Zeros are a full bucket.
             clock: A monotonic clock in seconds that all processes share.
         """
         self.rate: Final = rate
         self._burst: Final = burst
         self._cells: Final = cells
-        self._at: Final = at
         self._clock: Final = clock
 
     def wait(self, cost: float) -> float:
         """Seconds until `cost` tokens can be taken; 0 if they can be taken now."""
-        cells, at, now = self._cells, self._at, self._clock()
-        taken = max(0.0, cells[at] - (now - cells[at + 1]) * self.rate)
-        cells[at], cells[at + 1] = taken, now
-        return max(0.0, min(cost, self._burst) - (self._burst - taken)) / self.rate
+        missing, then = self._cells
+        now = self._clock()
+        missing = max(0.0, missing - (now - then) * self.rate)
+        self._cells[0], self._cells[1] = missing, now
+        return max(0.0, min(cost, self._burst) - (self._burst - missing)) / self.rate
 
     def take(self, cost: float) -> None:
         """Take tokens. The bucket may go into debt."""
-        self._cells[self._at] += cost
+        self._cells[0] += cost
 
 
 class Quota:
@@ -70,11 +68,12 @@ class Quota:
 
     def __init__(self, table: QuotaTable, account: Account, clock: Clock = monotonic) -> None:
         """Apply the limits of a table to a caller's use so far; `clock` is that of `Bucket`."""
-        cells = account.cells
         self._account: Final = account
-        self._requests = _bucket(table.requests_per_second, table.request_burst, cells, 0, clock)
+        self._requests = _bucket(
+            table.requests_per_second, table.request_burst, account.requests, clock
+        )
         self._bytes = _bucket(
-            table.input_bytes_per_second, table.input_burst_bytes, cells, 2, clock
+            table.input_bytes_per_second, table.input_burst_bytes, account.input_bytes, clock
         )
         self._max_concurrent: Final = table.concurrent_requests
         self._max_streams: Final = table.open_streams
@@ -157,15 +156,12 @@ class Quotas:
 
     def of(self, caller: str) -> Quota | None:
         """The quota of a caller; None if it has no limits."""
-        try:
-            return self._of[caller]
-        except KeyError:
+        # Bounded by the number of callers: unknown ones never get here.
+        if caller not in self._of:
             table = self.table(caller)
             is_free = table == QuotaTable()
-            quota = None if is_free else Quota(table, self._quota_store.account(caller))
-            # Bounded by the number of callers: unknown ones never get here.
-            self._of[caller] = quota
-            return quota
+            self._of[caller] = None if is_free else Quota(table, self._quota_store.account(caller))
+        return self._of[caller]
 
     def table(self, caller: str) -> QuotaTable:
         """The limits of a caller: each from the first of its own, its group's and the default table
@@ -188,10 +184,8 @@ _TOGETHER: Final = (
 )
 
 
-def _bucket(
-    rate: float | None, burst: int | None, cells: memoryview[float], at: int, clock: Clock
-) -> Bucket | None:
+def _bucket(rate: float | None, burst: int | None, cells: Cells, clock: Clock) -> Bucket | None:
     if rate is None:
         return None
     # A capacity below one would never hold a whole request.
-    return Bucket(rate, max(1.0, rate) if burst is None else burst, cells, at, clock)
+    return Bucket(rate, max(1.0, rate) if burst is None else burst, cells, clock)

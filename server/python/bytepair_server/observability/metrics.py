@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Sequence
-from typing import Final, Literal, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar
 
 import grpc
 from prometheus_client import CollectorRegistry
@@ -18,9 +18,9 @@ from prometheus_client import CollectorRegistry
 from bytepair_server import __version__
 from bytepair_server.catalog import Catalog
 from bytepair_server.observability.processes import Processes
+from bytepair_server.workers.shared_memory import Block
 from bytepair_server.workers.shared_metrics import (
     OTHER,
-    Block,
     Cell,
     Counter,
     Distribution,
@@ -121,7 +121,7 @@ class Metrics:
             "reload_failed",
             "1 while files are bad and their earlier content stays in use.",
             ("what",),
-            merge="max",
+            merge=max,
         )
         self.errors: Final = self._counter("errors", "Calls that failed.", ("rpc", "reason"))
         self.in_flight: Final = self._gauge(
@@ -135,7 +135,7 @@ class Metrics:
         self.ready: Final = self._gauge(
             "ready",
             "1 while every encoding is loaded and has passed its self-test and calls are accepted.",
-            merge="max",
+            merge=max,
         )
         self.workers: Final = self._gauge("workers", "Processes that accept calls.")
         self.workers_lost: Final = self._counter(
@@ -149,16 +149,16 @@ class Metrics:
             "encoding_info",
             "1 for each encoding that is served.",
             ("encoding", "fingerprint", "backend"),
-            merge="max",
+            merge=max,
         )
         self._failed: Final = self._gauge(
             "encoding_failed",
             "1 for each encoding that is configured, could not be loaded and is not served.",
             ("encoding",),
-            merge="max",
+            merge=max,
         )
         versions = ("version", "python", "grpcio")
-        build = self._gauge("build_info", "1, with the versions that run.", versions, merge="max")
+        build = self._gauge("build_info", "1, with the versions that run.", versions, merge=max)
         build.labels(__version__, platform.python_version(), grpc.__version__).set(1)
 
     def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Counter:
@@ -169,7 +169,7 @@ class Metrics:
         name: str,
         text: str,
         labels: tuple[str, ...] = (),
-        merge: Literal["sum", "max"] = "sum",
+        merge: Callable[[Iterable[float]], float] = sum,
     ) -> Gauge:
         return self._added(Gauge(self._blocks, f"bytepair_{name}", text, labels, merge))
 
@@ -217,13 +217,13 @@ class Metrics:
         Returns:
             The name if this process counts it for the first time; else None.
         """
-        known = self._blocks[0].first_cells(self.unknown.name)
+        known = self._blocks[0].rows(self.unknown.name)
         if (name,) not in known and (len(known) >= MAX_UNKNOWN_NAMES or not _NAME.fullmatch(name)):
             name = OTHER
         is_new = (name,) not in known
         self.unknown.labels(name).inc()
         # Where the block is full, a new name was counted as OTHER.
-        counted = self._blocks[0].first_cells(self.unknown.name)
+        counted = self._blocks[0].rows(self.unknown.name)
         return name if is_new and (name,) in counted else None
 
     def show_encodings(self, catalog: Catalog) -> None:

@@ -26,7 +26,7 @@ from bytepair_server.observability.startup import log_start
 from bytepair_server.server import Inherited, verify
 from bytepair_server.transport.ports import CAN_SHARE, SharedPort
 from bytepair_server.workers import cores, worker
-from bytepair_server.workers.shared_metrics import Block
+from bytepair_server.workers.shared_memory import Block
 from bytepair_server.workers.shared_quotas import QuotaStore
 from bytepair_server.workers.signals import stopping_signals
 from bytepair_server.workers.worker import LoopFactory
