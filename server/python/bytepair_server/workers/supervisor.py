@@ -28,7 +28,7 @@ from bytepair_server.transport.ports import CAN_SHARE, SharedPort
 from bytepair_server.workers import cores, worker
 from bytepair_server.workers.shared_memory import Block
 from bytepair_server.workers.shared_quotas import QuotaStore
-from bytepair_server.workers.signals import stopping_signals
+from bytepair_server.workers.signals import stop_signals, stopping_signals
 from bytepair_server.workers.worker import LoopFactory
 
 #: Exit status if no worker could start.
@@ -80,6 +80,14 @@ class _Worker:
         if self.control is not None:
             worker.send(self.control, message)
 
+    def restart_delay(self) -> float:
+        """Count a death; the seconds to wait before the next process starts."""
+        earlier = self.consecutive_deaths
+        self.consecutive_deaths += 1
+        if not earlier:
+            return 0.0
+        return min(MAX_BACKOFF_SECONDS, MIN_BACKOFF_SECONDS * 2.0 ** min(earlier - 1, 30))
+
 
 class Supervisor:
     """The parent of several workers."""
@@ -103,11 +111,11 @@ class Supervisor:
         self._metrics.processes.ids = lambda: (os.getpid(), *self._pids())
         self._quota_store: Final = QuotaStore(count)
         self._cores: Final = cores.own_cores(count) if settings.pin_workers else None
-        self._caught_signals: Final = stopping_signals()
-        self._draining = False
+        self._stopping: Final = asyncio.Event()
+        self._ended: Final = asyncio.Event()
+        self._status = 0
         self._has_logged_start = False
         self._checking: asyncio.Task[None] | None = None
-        self._ended: asyncio.Future[int] | None = None
 
     async def run(self) -> int:
         """Keep the workers running until a signal starts a drain.
@@ -115,11 +123,7 @@ class Supervisor:
         Returns:
             The exit status.
         """
-        loop = asyncio.get_running_loop()
-        self._ended = loop.create_future()
-        loop.add_signal_handler(signal.SIGCHLD, self._reap)
-        for number in self._caught_signals:
-            loop.add_signal_handler(number, self._on_signal, number)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._reap)
         server = None
         if self._http is not None:
             pages = Pages(self._metrics.registry, self._is_healthy, self._is_ready)
@@ -128,26 +132,27 @@ class Supervisor:
         # pages into every worker.
         gc.collect()
         gc.freeze()
-        for child in self._workers:
-            self._start(child)
-        try:
-            return await self._ended
-        finally:
+        with stop_signals(self._stopping, self._log, lambda: self._broadcast(worker.STOP)):
+            for child in self._workers:
+                self._start(child)
+            await self._stopping.wait()
+            await self._drain()
             if server is not None:
                 server.cancel()
             self._port.close()
             self._log.info("stopped")
+            return self._status
 
     # Starting and restarting
 
     def _start(self, child: _Worker) -> None:
-        if self._draining:
+        if self._stopping.is_set():
             return
         try:
             self._fork(child)
         except OSError as error:
             # Out of processes, descriptors or memory.
-            wait = self._restart_delay(child)
+            wait = child.restart_delay()
             asyncio.get_running_loop().call_later(wait, self._start, child)
             self._log.error(
                 "a worker cannot be started",
@@ -165,7 +170,7 @@ class Supervisor:
             with suppress(OSError):
                 stream.flush()  # or the worker would write it again
         # A signal between the fork and the worker's own handlers would run the supervisor's.
-        blocked = (*self._caught_signals, signal.SIGCHLD)
+        blocked = (*stopping_signals(), signal.SIGCHLD)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
         try:
             loop.add_reader(ours, self._on_message, child)
@@ -226,8 +231,8 @@ class Supervisor:
                 pid, status = os.waitpid(child.pid, os.WNOHANG)
                 if pid:
                     self._on_exit(child, os.waitstatus_to_exitcode(status))
-        if self._draining and not self._pids():
-            self._end(0)
+        if self._stopping.is_set() and not self._pids():
+            self._ended.set()
 
     def _on_exit(self, child: _Worker, status: int) -> None:
         loop, served, pid = asyncio.get_running_loop(), child.serving, child.pid
@@ -238,12 +243,12 @@ class Supervisor:
         child.answered.set()
         self._metrics.forget(child.block)
         self._quota_store.forget(child.number)
-        if self._draining:
+        if self._stopping.is_set():
             return
         self._metrics.workers_lost.labels().inc()
         if served and loop.time() - child.started > STABLE_SECONDS:
             child.consecutive_deaths = 0
-        wait = self._restart_delay(child)
+        wait = child.restart_delay()
         # First, because writing a log line may take time.
         loop.call_later(wait, self._start, child)
         self._log.error(
@@ -258,39 +263,22 @@ class Supervisor:
                 self._log.critical("no worker could start: the server ends", deaths=deaths)
                 self._give_up(EXIT_WORKERS)
 
-    @staticmethod
-    def _restart_delay(child: _Worker) -> float:
-        """Count a death; the seconds to wait before the next process starts."""
-        child.consecutive_deaths += 1
-        return _backoff_seconds(child.consecutive_deaths - 1)
-
     def _give_up(self, status: int) -> None:
-        self._draining = True
+        self._status = status
         for pid in self._pids():
             os.kill(pid, signal.SIGKILL)
-        self._end(status)
-
-    def _end(self, status: int) -> None:
-        assert self._ended is not None  # it runs
-        if not self._ended.done():
-            self._ended.set_result(status)
+        self._stopping.set()
 
     # Stopping
 
-    def _on_signal(self, number: signal.Signals) -> None:
-        self._log.info("caught a signal", signal=number.name)
-        if self._draining:
-            # A terminal that closes may send SIGHUP several times: that is one request to drain.
-            if number != signal.SIGHUP:
-                self._broadcast(worker.STOP)
-            return
+    async def _drain(self) -> None:
+        """Let the workers finish, and kill those that take too long."""
         self._broadcast(worker.DRAIN)
-        self._draining = True
-        if not self._pids():
-            self._end(0)
         settings = self._configuration.settings
         grace = max(settings.grace_seconds, settings.stream_grace_seconds)
         asyncio.get_running_loop().call_later(grace + STOP_SECONDS, self._kill)
+        if self._pids():
+            await self._ended.wait()
 
     def _kill(self) -> None:
         for child in self._workers:
@@ -328,7 +316,7 @@ class Supervisor:
         return not child.serving or child.answered.is_set()
 
     def _is_ready(self) -> tuple[bool, str]:
-        if self._draining:
+        if self._stopping.is_set():
             return False, "draining"
         serving = any(child.serving for child in self._workers)
         return (True, self._loaded.readiness) if serving else (False, "no worker serves")
@@ -364,10 +352,3 @@ def supervise(configuration: Configuration, count: int, loop_factory: LoopFactor
     supervisor = Supervisor(configuration, count, loop_factory)
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
         return runner.run(supervisor.run())
-
-
-def _backoff_seconds(consecutive_deaths: int) -> float:
-    """The wait before a restart, after a number of earlier consecutive deaths."""
-    if not consecutive_deaths:
-        return 0.0
-    return min(MAX_BACKOFF_SECONDS, MIN_BACKOFF_SECONDS * 2.0 ** min(consecutive_deaths - 1, 30))
