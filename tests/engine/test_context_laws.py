@@ -41,11 +41,8 @@ from bytepair_engine.backends.cores import BackendName
 from bytepair_engine.context.boundaries import LEVELS
 from bytepair_engine.context.splitting import SplitOptions, split
 from bytepair_engine.streaming.encoder import can_stream
+from support.context_api import KEEPS, Cut, Encode, Library
 from support.context_checks import (
-    KEEPS,
-    Cut,
-    Encode,
-    Library,
     check_budgets,
     check_inspection,
     check_split,

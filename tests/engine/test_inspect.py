@@ -12,7 +12,8 @@ from bytepair_engine.context.inspecting import FindingCode, inspect
 from bytepair_engine.errors import InvalidOption, SpecialTokenFound
 from hypothesis import given
 from hypothesis import strategies as st
-from support.context_checks import Library, check_inspection
+from support.context_api import Library
+from support.context_checks import check_inspection
 from support.context_formats import other
 from support.context_laws import encodings, repeated, texts
 from support.oracle import oracle

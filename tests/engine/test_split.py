@@ -28,7 +28,8 @@ from bytepair_engine.errors import (
 from bytepair_engine.toy import toy
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.context_checks import Library, check_split, outcome
+from support.context_api import Library, outcome
+from support.context_checks import check_split
 from support.context_laws import budgets, encodings, levels, repeated, texts
 from support.oracle import oracle
 

@@ -23,7 +23,8 @@ from bytepair_engine.errors import (
 from bytepair_engine.toy import toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.context_checks import KEEPS, Cut, Library, check_truncation
+from support.context_api import KEEPS, Cut, Library
+from support.context_checks import check_truncation
 from support.context_formats import OTHERS, other
 from support.context_laws import PARTS as CONTEXT_PARTS
 from support.context_laws import budgets, encodings, levels, repeated, texts
@@ -126,7 +127,7 @@ def check(
     def count(part: str) -> int:
         return len(tiktoken.encode(part, allowed_special=set(names), disallowed_special=()))
 
-    cut = Cut(most, keep, level, marker, percent, names)
+    cut = Cut(most, keep, level, marker, percent, frozenset(names))
     check_truncation(Library(encoding), text, cut, count, special)
 
 

@@ -19,10 +19,8 @@ from bytepair_engine.context.splitting import Chunk, SplitOptions
 from bytepair_engine.context.truncating import Truncation
 from bytepair_engine.errors import BudgetTooSmall
 from bytepair_engine.streaming.encoder import can_stream
+from support.context_api import KEEPS, Cut, Encode
 from support.context_checks import (
-    KEEPS,
-    Cut,
-    Encode,
     check_budgets,
     check_inspection,
     check_split,

@@ -9,7 +9,7 @@ from bytepair_engine import Encoding, EncodingSpec, load_encoding
 from bytepair_engine.backends.cores import BackendName
 
 from support import sentencepiece_models, tokenizer_json
-from support.context_checks import Encode
+from support.context_api import Encode
 
 #: Kinds of tokenizer.json, and models of SentencePiece.
 OTHERS: Final = (*tokenizer_json.KINDS, *sentencepiece_models.MODELS)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from itertools import pairwise
 
 from bytepair_engine import list_encodings
 from bytepair_engine._core import break_ends
 from bytepair_engine.context.boundaries import LEVELS, Level
-from bytepair_engine.context.splitting import Chunk, SplitOptions
 from hypothesis import strategies as st
 
 Count = Callable[[str], int]
@@ -91,7 +90,7 @@ def boundaries(text: str, level: Level) -> list[int]:
     return sorted({*ends, len(text)} - {0})
 
 
-def inside_special(text: str, names: Sequence[str]) -> set[int]:
+def inside_special(text: str, names: Collection[str]) -> set[int]:
     """The places inside a special token that a text contains."""
     pattern = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or r"[^\s\S]"
     found = re.finditer(pattern, text)
@@ -108,8 +107,9 @@ def tried_levels(level: Level) -> Iterator[Level]:
 
 def longest(
     text: str, level: Level, fits: Callable[[int], bool], forbidden: set[int], *, last: bool
-) -> int | None:
-    """The last, or first, boundary inside a text that fits, at the first level that has one."""
+) -> tuple[int, Level] | None:
+    """The last, or first, boundary inside a text that fits, at the first level that has one, and
+    that level."""
     for tried in tried_levels(level):
         found = [
             place
@@ -117,59 +117,5 @@ def longest(
             if place < len(text) and place not in forbidden and fits(place)
         ]
         if found:
-            return max(found) if last else min(found)
-    return None
-
-
-def check_chunks(
-    text: str, chunks: Sequence[Chunk], options: SplitOptions, count: Count, names: Sequence[str]
-) -> None:
-    """Laws S1 to S6, S10 and S11, and the rule by which a chunk ends."""
-    if not text:
-        assert not chunks
-        return
-    assert chunks[0].start == 0
-    assert chunks[-1].end == len(text)
-    forbidden = inside_special(text, names)
-    for before, chunk in pairwise(chunks):
-        assert before.start < chunk.start <= before.end < chunk.end
-        shared = text[chunk.start : before.end]
-        assert chunk.overlap == count(shared) <= options.overlap_tokens
-    of_level = {level: set(boundaries(text, level)) for level in LEVELS}
-    covered = 0
-    for chunk in chunks:
-        assert chunk.text == text[chunk.start : chunk.end]
-        assert chunk.count == count(chunk.text) <= options.max_tokens
-        assert not {chunk.start, chunk.end} & forbidden
-        assert chunk.level == next(
-            level for level in reversed(LEVELS) if chunk.end in of_level[level]
-        )
-        assert chunk.end == _end(text, chunk.start, covered, options, count, of_level, forbidden)
-        covered = chunk.end
-
-
-def _end(
-    text: str,
-    start: int,
-    covered: int,
-    options: SplitOptions,
-    count: Count,
-    of_level: dict[Level, set[int]],
-    forbidden: set[int],
-) -> int | None:
-    if count(text[start:]) <= options.max_tokens:
-        return len(text)
-    for level in options.levels:
-        fitting = [
-            place
-            for place in of_level[level] - forbidden
-            if place > start and count(text[start:place]) <= options.max_tokens
-        ]
-        if not fitting or max(fitting) <= covered:
-            continue
-        share = count(text[start : max(fitting)]) * 100
-        if level in ("grapheme", "code_point") or (
-            share >= options.max_tokens * options.min_fill_percent
-        ):
-            return max(fitting)
+            return (max(found) if last else min(found)), tried
     return None
