@@ -48,9 +48,9 @@ from support.context_checks import (
     check_split,
     check_truncation,
 )
-from support.context_formats import OTHERS, other
+from support.context_formats import OTHERS, counts, oracle_of, other, parts_of
 from support.context_laws import AWKWARD, PARTS, shorter
-from support.oracle import oracle
+from support.sentencepiece_models import MODELS
 
 SEED = 20261123
 MORE = ["the", " ", "\n", "\u0301", "a", "🧠", "1"]
@@ -61,15 +61,13 @@ def check(
 ) -> None:
     """Every law, for some ways to cut a text."""
     api, special = Library(encoding), sorted(encoding.special_tokens)
-
-    def count(part: str) -> int:
-        return len(encode(part))
-
     for cut in cuts:
+        count = counts(encode, cut)
         check_truncation(api, text, cut, count, special)
         most = max(1, cut.most)
         overlap = rng.choice([0, most // 2])
-        options = SplitOptions(most, overlap, cut.level, rng.choice([0, 50, 100]))
+        fill = rng.choice([0, 50, 100])
+        options = SplitOptions(most, overlap, cut.level, fill, cut.allowed, cut.template)
         sizes = [rng.choice([1, 3, 10, 1000])] if can_stream(encoding) else []
         check_split(api, text, options, count, sizes)
     check_budgets(api, text, rng.choice(["start", "end"]), rng.choice(LEVELS), [0, 1, 2, 3, 7])
@@ -81,12 +79,20 @@ def check(
 def test_built_in_encodings(backend: BackendName, name: str) -> None:
     """Each awkward text, with every level and budget of 0 to 3; the reference, which is slow, with
     some of them."""
-    encoding, encode = get_encoding(name, backend=backend), oracle(name).encode_ordinary
+    encoding, encode = get_encoding(name, backend=backend), oracle_of(name)
+    every_special = frozenset(encoding.special_tokens)
     rng = random.Random(f"{SEED} {name}")
     every = [(level, most) for level in LEVELS for most in range(4)]
     for text in map(shorter, AWKWARD):
         cuts = [
-            Cut(most, rng.choice(KEEPS), level, rng.choice(["", "", "n"]), rng.choice([0, 50, 100]))
+            Cut(
+                most,
+                rng.choice(KEEPS),
+                level,
+                rng.choice(["", "", "n"]),
+                rng.choice([0, 50, 100]),
+                rng.choice([frozenset(), every_special]),
+            )
             for level, most in (every if backend == "native" else rng.sample(every, 1))
         ]
         check(encoding, encode, text, rng, cuts)
@@ -97,9 +103,11 @@ def test_built_in_encodings(backend: BackendName, name: str) -> None:
 def test_other_formats(backend: BackendName, name: str, tmp_path: Path) -> None:
     """Of pipelines, which may normalise, drop and fuse: texts are cut, and counted again."""
     encoding, encode = other(name, tmp_path, backend)
+    allowed = frozenset(encoding.special_tokens) if name not in MODELS else frozenset()
+    known = [*PARTS, *parts_of(encoding.special_tokens)]
     rng = random.Random(f"{SEED} {name}")
     for number in range(8 if backend == "native" else 4):
-        parts = rng.choices(PARTS, k=rng.randrange(1, 14))
+        parts = rng.choices(known, k=rng.randrange(1, 14))
         text = "".join(parts) if number % 4 else shorter(rng.choice(AWKWARD))
         cut = Cut(
             rng.choice([0, 1, 2, 3, 8]),
@@ -107,6 +115,8 @@ def test_other_formats(backend: BackendName, name: str, tmp_path: Path) -> None:
             rng.choice(LEVELS),
             rng.choice(["", "", " …"]),
             rng.choice([0, 50, 100]),
+            rng.choice([frozenset(), allowed]),
+            rng.choice([False, True]),
         )
         check(encoding, encode, text, rng, [cut])
 

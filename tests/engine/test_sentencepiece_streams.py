@@ -25,6 +25,7 @@ STREAMED = [
     "gemma",
     "default",
     "default with bytes",
+    "NFKC, spaces kept",
     "case folding",
     "words that hold spaces",
 ]

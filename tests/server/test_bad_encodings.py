@@ -14,9 +14,9 @@ import grpc
 import pytest
 from bytepair.v1 import tokenizer_pb2
 from bytepair_engine.pipeline.byte_alphabet import BYTE_ALPHABET
+from support.context_formats import written
 from support.failures import failure
 from support.serving import RunningServer, run_to_end, write_config
-from support.tokenizer_json import made
 
 pytestmark = pytest.mark.slow  # each test starts a process
 
@@ -50,12 +50,15 @@ def emptied(_: bytes) -> bytes:
 DAMAGES: list[Callable[[bytes], bytes]] = [corrupted, truncated, swapped, emptied]
 
 
-@pytest.mark.parametrize("kind", ["byte level without all bytes", "words, unknown"])
-def test_a_vocabulary_that_loses_text_is_rejected_by_name(kind: str, tmp_path: Path) -> None:
-    """It loses half of a character, or the whole character."""
-    (tmp_path / "mine.json").write_bytes(made(kind))
+@pytest.mark.parametrize(
+    "kind",
+    ["byte level without all bytes", "words, unknown", "normalised, Lowercase", "case folding"],
+)
+def test_a_vocabulary_that_changes_text_is_rejected_by_name(kind: str, tmp_path: Path) -> None:
+    """It loses half of a character, or the whole character; or it maps the case of letters."""
+    file = written(kind, tmp_path)
     config = write_config(
-        tmp_path, "builtin_encodings = []\n[encodings.mine]\nfile = 'mine.json'\n"
+        tmp_path, f"builtin_encodings = []\n[encodings.mine]\nfile = '{file.name}'\n"
     )
     ended = run_to_end("--check-config", "--config", config)
     assert ended.returncode == 2

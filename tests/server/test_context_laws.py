@@ -5,7 +5,7 @@ other formats; tests/engine/test_context_laws.py lists them, and other libraries
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +26,16 @@ from support.context_checks import (
     check_split,
     check_truncation,
 )
-from support.context_formats import encode_of, written
+from support.context_formats import counts, encode_of, oracle_of, parts_of, written
 from support.context_laws import AWKWARD, PARTS, shorter
 from support.failures import read
-from support.oracle import oracle
-from support.serving import RunningServer
+from support.sentencepiece_models import MODELS
+from support.serving import RunningServer, write_config
 from support.slow import WITHOUT_CORE
 
 SEED = 20261124
-#: The formats that a server takes: text comes back from them as it went in. Two cannot be streamed
-#: into, one strips.
+#: The formats that a server takes: its text for self-tests comes back from them. Two cannot be
+#: streamed into, three change other texts, two have a template.
 OTHERS = {
     "one": "byte level",
     "two": "steps after byte level",
@@ -43,34 +43,43 @@ OTHERS = {
     "four": "stripped",
     "five": "llama",
     "six": "gemma",
+    "seven": "byte level, NFC",
+    "eight": "NFKC, spaces kept",
+    "nine": "ranks, a template",
+    "ten": "a pipeline, a template",
 }
 
 
 @pytest.fixture(scope="module")
-def declared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A configuration with `OTHERS`."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of `OTHERS`, by name."""
     folder = tmp_path_factory.mktemp("others")
-    lines = []
     for name, kind in OTHERS.items():
         (folder / name).mkdir()
-        file = written(kind, folder / name)
-        lines.append(f'[encodings.{name}]\nfile = "{file.relative_to(folder)}"\n')
-    config = folder / "bytepair.toml"
-    config.write_text("".join(lines), encoding="utf-8")
-    return config
+        written(kind, folder / name)
+    return folder
+
+
+def configuration(folder: Path, builtin: Sequence[str]) -> str:
+    """A configuration with encodings whose special tokens may all be allowed."""
+    lines = [f"builtin_encodings = {list(builtin)}"]
+    for name in OTHERS:
+        lines += [f"[encodings.{name}]", f"file = '{next((folder / name).iterdir())}'"]
+    lines += ["[ceiling.default]", *(f'{name} = "ALL"' for name in [*builtin, *OTHERS])]
+    return write_config(folder, "\n".join(lines))
 
 
 @pytest.fixture(scope="module")
-def others(declared: Path) -> Iterator[RunningServer]:
-    with RunningServer("--config", str(declared)) as running:
+def others(folder: Path) -> Iterator[RunningServer]:
+    with RunningServer("--config", configuration(folder, list_encodings())) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def reference(declared: Path) -> Iterator[RunningServer]:
+def reference(folder: Path) -> Iterator[RunningServer]:
     """The same on the reference backend."""
-    flags = ("--config", str(declared), "--builtin-encodings", "r50k_base")
-    with RunningServer(*flags, environment=WITHOUT_CORE) as running:
+    config = configuration(folder, ["r50k_base"])
+    with RunningServer("--config", config, environment=WITHOUT_CORE) as running:
         yield running
 
 
@@ -92,6 +101,8 @@ class Wire:
             "level": LEVELS.index(cut.level) + 1,
             "marker": cut.marker,
             "start_percent": cut.percent,
+            "allowed_special": cut.allowed,
+            "add_special_tokens": cut.template,
             "unit": text_pb2.OFFSET_UNIT_UTF16,
         }
         items = [text_pb2.TextItem(text=each) for each in (text, "", text)]
@@ -140,6 +151,8 @@ class Wire:
             "overlap_tokens": options.overlap_tokens,
             "level": LEVELS.index(options.level) + 1,
             "min_fill_percent": options.min_fill_percent,
+            "allowed_special": options.allowed_special,
+            "add_special_tokens": options.add_special_tokens,
             "with_text": True,
         }
 
@@ -197,51 +210,56 @@ def _too_small(error: grpc.RpcError) -> Exception:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*list_encodings(), *OTHERS])
-def test_all_laws(others: RunningServer, declared: Path, name: str) -> None:
-    api, encode, special, streams = known(declared, others, name)
+def test_all_laws(others: RunningServer, folder: Path, name: str) -> None:
+    api, encode, special, streams = known(folder, others, name)
+    allowed = frozenset() if OTHERS.get(name) in MODELS else frozenset(special)
     rng = random.Random(f"{SEED} {name}")
-    for number, text in enumerate(texts(rng)):
+    for number, text in enumerate(texts(rng, special)):
         cut = Cut(
             number % 4,
             rng.choice(KEEPS),
             rng.choice(LEVELS),
             rng.choice(["", "", "n"]),
             rng.choice([0, 50, 100]),
+            rng.choice([frozenset(), allowed]),
+            rng.choice([False, True]),
         )
-        check_truncation(api, text, cut, lambda part: len(encode(part)), special)
-        most = max(1, cut.most)
-        fill = rng.choice([0, 50, 100])
-        options = SplitOptions(most, rng.choice([0, most // 2]), cut.level, fill)
+        count = counts(encode, cut)
+        check_truncation(api, text, cut, count, special)
+        most, fill = max(1, cut.most), rng.choice([0, 50, 100])
+        overlap = rng.choice([0, most // 2])
+        options = SplitOptions(most, overlap, cut.level, fill, cut.allowed, cut.template)
         sizes = [rng.choice([1, 7, 1000])] if streams else []
-        check_split(api, text, options, lambda part: len(encode(part)), sizes)
+        check_split(api, text, options, count, sizes)
         check_inspection(api, text, rng.choice(PARTS), encode)
     check_budgets(api, "".join(rng.choices(PARTS, k=20)), "end", "word", range(9))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["r50k_base", *OTHERS])
-def test_truncate_on_the_reference(reference: RunningServer, declared: Path, name: str) -> None:
+def test_truncate_on_the_reference(reference: RunningServer, folder: Path, name: str) -> None:
     """Graphemes, words and sentences need the core, and so do chunks, which tell the level at which
     they end."""
-    api, encode, special, _ = known(declared, reference, name)
+    api, encode, special, _ = known(folder, reference, name)
     rng = random.Random(f"{SEED} {name}")
-    for number, text in enumerate(texts(rng)[::3]):
+    for number, text in enumerate(texts(rng, special)[::3]):
         cut = Cut(number % 4, rng.choice(KEEPS), "code_point")
-        check_truncation(api, text, cut, lambda part: len(encode(part)), special)
+        check_truncation(api, text, cut, counts(encode, cut), special)
 
 
-def texts(rng: random.Random) -> list[str]:
-    """Awkward ones, and others made of such parts."""
-    made = ["".join(rng.choices(PARTS, k=rng.randrange(1, 12))) for _ in range(6)]
+def texts(rng: random.Random, special: Sequence[str]) -> list[str]:
+    """Awkward ones, and others made of such parts and of special tokens."""
+    parts = [*PARTS, *parts_of(special)]
+    made = ["".join(rng.choices(parts, k=rng.randrange(1, 12))) for _ in range(6)]
     return [*map(shorter, AWKWARD), *made]
 
 
-def known(declared: Path, server: RunningServer, name: str) -> tuple[Wire, Encode, list[str], bool]:
+def known(folder: Path, server: RunningServer, name: str) -> tuple[Wire, Encode, list[str], bool]:
     """One encoding, what gives its ids, its special tokens, and whether it can be streamed into."""
     wire = Wire(server.stub, name)
     special = sorted(wire.special_tokens)
     if name not in OTHERS:
-        return wire, oracle(name).encode_ordinary, special, True
-    file = next((declared.parent / name).iterdir())
+        return wire, oracle_of(name), special, True
+    file = next((folder / name).iterdir())
     encoding = load_encoding(EncodingSpec(name=name, file=file))
     return wire, encode_of(OTHERS[name]), special, can_stream(encoding)

@@ -4,7 +4,7 @@ library here, and through a server in tests/server/test_context_laws.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol, get_args
 
@@ -18,8 +18,13 @@ from bytepair_engine.errors import BudgetTooSmall, SpecialTokenFound
 
 KEEPS: Final[tuple[Keep, ...]] = get_args(Keep)
 
-#: Ordinary text to ids.
-Encode = Callable[[str], list[int]]
+
+class Encode(Protocol):
+    """What gives the ids of a text: another library."""
+
+    def __call__(self, text: str, /, *, special: bool = False, template: bool = False) -> list[int]:
+        """Of ordinary text; with `special`, special tokens are encoded as such; with `template`,
+        its tokens are added."""
 
 
 @dataclass(frozen=True)

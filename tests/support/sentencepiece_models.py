@@ -52,6 +52,11 @@ MODELS: Final[dict[str, dict[str, Any]]] = {
         "normalization_rule_name": "nfkc",
         "user_defined_symbols": ["▁▁"],
     },
+    "NFKC, spaces kept": {
+        "normalization_rule_name": "nfkc",
+        "remove_extra_whitespaces": False,
+        "byte_fallback": True,
+    },
     "case folding": {
         "normalization_rule_name": "nmt_nfkc_cf",
         "add_dummy_prefix": False,

@@ -72,6 +72,7 @@ _LLAMA = decoders.Sequence(
 #: Kind of file to its parts.
 KINDS: dict[str, dict[str, Any]] = {
     "byte level": {"pre": _BYTE_LEVEL, **_BYTES},
+    "byte level, NFC": {"norm": norm.NFC(), "pre": _BYTE_LEVEL, **_BYTES},
     "byte level, prefix and NFC": {
         "norm": norm.NFC(),
         "pre": pre_tokenizers.ByteLevel(add_prefix_space=True),
