@@ -1,11 +1,11 @@
-"""The laws of Truncate, Split, SplitStream and Inspect, and which test holds each of them where.
+"""The laws of Truncate, Split, SplitStream and Inspect.
 
     T1  the count is Count's, and fits       S1  every count is Count's, and fits
     T2  the text is the kept ranges          S2  a chunk is its range of the text
     T3  what fits is the input               S3  chunks join, or overlap without gaps
     T4  cuts are at boundaries               S4  starts and ends increase, none is empty
-    T5  nothing longer fits                  S5  what fits is one chunk
-    T6  again gives the same                 S6  what is shared fits
+    T5  nothing longer fits                  S5  an end is the last that fits and fills
+    T6  again gives the same                 S6  a start shares as much as fits
     T7  no special token is cut or made      S7  a stream gives the chunks of the whole
     T8  a start reads what it needs          S8  again gives the same; linear time
     T9  more tokens never keep less          S9  a code point that does not fit is an error
@@ -15,23 +15,15 @@
     I5  spelled tokens are Encode's          I6  NOT_NFC is Unicode's
     I7  the only text is a token's name      I8  joiners that are needed are not reported
 
-    where                                             laws          test
-    built-in encodings, both backends, awkward texts  all but these test_built_in_encodings
-      random texts, with special tokens allowed       T1 to T7      test_truncate.py
-                                                      S1 to S11     test_split.py
-                                                      I1 to I7      test_inspect.py
-    other formats, both backends, random texts        all but these test_other_formats
-    through the server: the same                      all but these server/test_context_laws.py
-    T8                                                              test_truncate.py
-    S8: what doubling a text costs                                  make bench-context
-    I8                                                              test_inspect.py
-
-tiktoken, `tokenizers` and `sentencepiece` count: support/context_checks.py has the checks.
+The assertions of support/context_checks.py name their law, and so do the docstrings of tests.
+tiktoken, `tokenizers` and `sentencepiece` count.
 """
 
 from __future__ import annotations
 
+import ast
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -77,8 +69,8 @@ def check(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list_encodings())
 def test_built_in_encodings(backend: BackendName, name: str) -> None:
-    """Each awkward text, with every level and budget of 0 to 3; the reference, which is slow, with
-    some of them."""
+    """Laws T1 to T7, T9, S1 to S11 and I1 to I7, for each awkward text, with every level and budget
+    of 0 to 3; the reference, which is slow, with some of them."""
     encoding, encode = get_encoding(name, backend=backend), oracle_of(name)
     every_special = frozenset(encoding.special_tokens)
     rng = random.Random(f"{SEED} {name}")
@@ -101,7 +93,8 @@ def test_built_in_encodings(backend: BackendName, name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_formats(backend: BackendName, name: str, tmp_path: Path) -> None:
-    """Of pipelines, which may normalise, drop and fuse: texts are cut, and counted again."""
+    """Laws T1 to T7, T9, S1 to S11 and I1 to I7. Pipelines may normalise, drop and fuse: texts are
+    cut, and counted again."""
     encoding, encode = other(name, tmp_path, backend)
     allowed = frozenset(encoding.special_tokens) if name not in MODELS else frozenset()
     known = [*PARTS, *parts_of(encoding.special_tokens)]
@@ -123,6 +116,7 @@ def test_other_formats(backend: BackendName, name: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_reference_cuts_where_the_core_does() -> None:
+    """Laws T5 and S5."""
     native, reference = (
         get_encoding("cl100k_base", backend=backend) for backend in ("native", "reference")
     )
@@ -146,7 +140,8 @@ PROSE = (
 
 @pytest.mark.slow
 def test_the_core_finds_the_chunks_that_the_definition_finds() -> None:
-    """On prose, of which the core finds nearly all chunks by itself, with every option."""
+    """Laws S5 and S6, on prose, of which the core finds nearly all chunks by itself, with every
+    option."""
     native, reference = (
         get_encoding("o200k_base", backend=backend) for backend in ("native", "reference")
     )
@@ -158,3 +153,41 @@ def test_the_core_finds_the_chunks_that_the_definition_finds() -> None:
             fill = rng.choice([0, 50, 100])
             options = SplitOptions(most, most * overlap // 100, level, fill)
             assert list(split(native, text, options)) == list(split(reference, text, options))
+
+
+TESTS = Path(__file__).parents[1]
+#: Those that one test holds, of the library alone.
+OF_THE_LIBRARY = {"T8", "I8"}
+
+
+def listed() -> set[str]:
+    return set(re.findall(r"\b[TSI]\d+(?= +[a-zN])", __doc__ or ""))
+
+
+def asserted() -> set[str]:
+    tree = ast.parse((TESTS / "support/context_checks.py").read_text(encoding="utf-8"))
+    names = [each.msg for each in ast.walk(tree) if isinstance(each, ast.Assert)]
+    assert all(isinstance(name, ast.Constant) for name in names)
+    return {str(name.value) for name in names if isinstance(name, ast.Constant)}
+
+
+def named(file: str) -> set[str]:
+    """The laws that docstrings of tests name, as `Laws T1 to T3 and T5`."""
+    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+    tests = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)]
+    found: set[str] = set()
+    for test in tests:
+        words = ast.get_docstring(test) or ""
+        for sentence in re.findall(r"\bLaws? ((?:[TSI]\d+|to|and|,|\s)+)", words):
+            for kind, first, last in re.findall(r"([TSI])(\d+)(?: to [TSI](\d+))?", sentence):
+                found |= {f"{kind}{n}" for n in range(int(first), int(last or first) + 1)}
+    return found
+
+
+def test_every_law_is_asserted_and_named_by_tests() -> None:
+    laws = listed()
+    assert len(laws) == 28
+    assert asserted() == laws - OF_THE_LIBRARY
+    files = ["context_laws", "truncate", "split", "inspect"]
+    assert set().union(*(named(f"engine/test_{file}.py") for file in files)) == laws
+    assert named("server/test_context_laws.py") == laws - OF_THE_LIBRARY

@@ -48,12 +48,14 @@ options = st.builds(
 @pytest.mark.slow
 @given(encodings, texts | repeated, options)
 def test_chunks_fit_and_nothing_is_lost(name: str, text: str, options: SplitOptions) -> None:
+    """Laws S1 to S6 and S8 to S11."""
     check(name, text, options)
 
 
 @given(encodings, texts | repeated, options)
 def test_a_long_pre_token_is_looked_into(name: str, text: str, options: SplitOptions) -> None:
-    """The core's rule for pre-tokens that are too long to try all of, on texts short enough to."""
+    """Law S5, by the core's rule for pre-tokens that are too long to try all of, on texts short
+    enough to."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Measure, "near", 0)
         check(name, text, options)
@@ -77,6 +79,7 @@ def check(name: str, text: str, options: SplitOptions) -> None:
 def test_pieces_give_the_chunks_of_the_whole(
     name: str, text: str, options: SplitOptions, size: int, in_bytes: bool
 ) -> None:
+    """Law S7."""
     encoding = get_encoding(name)
     expected = outcome(split(encoding, text, options))
     chunker = StreamChunker(encoding, options)
@@ -114,6 +117,7 @@ def test_a_stream_gives_chunks_before_its_end_and_holds_little() -> None:
 
 
 def test_a_fault_in_a_stream_comes_after_the_chunks_before_it() -> None:
+    """Law S9."""
     # An emoji has three tokens.
     chunker = StreamChunker(get_encoding("cl100k_base"), SplitOptions(1, level="code_point"))
     with pytest.raises(BudgetTooSmall) as error:
@@ -209,6 +213,24 @@ def test_text_that_comes_to_be_decided_at_the_limit_is_no_error() -> None:
     chunker = StreamChunker(get_encoding("cl100k_base"), SplitOptions(16), max_pending_bytes=900)
     chunks = [*chunker.feed(text[:899]), *chunker.feed(text[899:]), *chunker.finish()]
     assert chunks == get_encoding("cl100k_base").split(text, 16)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("unit", "characters"),
+    [("One two. ", 86_000_000), ("日本語。", 86_000_000), ("x", 4_000_000), (" ", 4_000_000)],
+)
+def test_a_huge_text_is_split_in_linear_time(unit: str, characters: int) -> None:
+    """Law S8: in quadratic time it takes hours, and the test its time limit."""
+    text, tiktoken = unit * (characters // len(unit)), oracle("cl100k_base")
+    place = 0
+    for number, chunk in enumerate(split(get_encoding("cl100k_base"), text, SplitOptions(2000))):
+        assert (chunk.start, len(chunk.text)) == (place, chunk.end - place)
+        if number % 10_000 == 0:
+            assert chunk.text == text[place : chunk.end]
+            assert chunk.count == len(tiktoken.encode_ordinary(chunk.text)) <= 2000
+        place = chunk.end
+    assert place == len(text)
 
 
 STREAM = """

@@ -56,6 +56,7 @@ def test_the_longest_that_fits_is_kept(
     allow: bool,
     percent: int,
 ) -> None:
+    """Laws T1 to T7."""
     check(name, text, most, keep, level, marker, allow, percent)
 
 
@@ -70,7 +71,8 @@ def test_the_longest_that_fits_is_kept(
 def test_a_long_pre_token_is_looked_into(
     name: str, text: str, most: int, keep: Literal["start", "end"], level: Level, marker: str
 ) -> None:
-    """The core's rule for pre-tokens that are too long to try all of, on texts short enough to."""
+    """Law T5, by the core's rule for pre-tokens that are too long to try all of, on texts short
+    enough to."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Measure, "near", 0)
         check(name, text, most, keep, level, marker, False)
@@ -86,6 +88,7 @@ def test_a_long_pre_token_is_looked_into(
 def test_what_the_core_finds_in_a_long_text_is_what_the_definition_finds(
     rng: random.Random, most: int, keep: Literal["start", "end"], level: Level
 ) -> None:
+    """Law T5."""
     few = rng.choices(PARTS, k=rng.randrange(2, 8))
     text = "".join(rng.choices(few, k=200))
     found = [
@@ -99,6 +102,7 @@ def test_what_the_core_finds_in_a_long_text_is_what_the_definition_finds(
     "text", [" " * 5000, "x" * 5000, "\u0301" * 3000, "\u3042A" * 2000, "1" * 5000, "\n!" * 3000]
 )
 def test_endless_texts_are_cut_where_the_definition_says(text: str) -> None:
+    """Laws T1 and T5."""
     encoding = get_encoding("o200k_base")
     start = encoding.truncate(text, 20)
     longer = range(len(start) + 1, len(start) + 200)
@@ -108,6 +112,23 @@ def test_endless_texts_are_cut_where_the_definition_says(text: str) -> None:
     longer = range(len(end) + 1, len(end) + 200)
     assert encoding.count(end) <= 20
     assert all(encoding.count(text[-length:]) > 20 for length in longer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("unit", "characters"),
+    [("One two. ", 86_000_000), ("日本語。", 86_000_000), ("x", 86_000_000), (" ", 4_000_000)],
+)
+def test_a_huge_text_is_cut(unit: str, characters: int) -> None:
+    """Laws T1 and T5."""
+    encoding, tiktoken = get_encoding("cl100k_base"), oracle("cl100k_base")
+    text = unit * (characters // len(unit))
+    for keep in KEEPS:
+        found = truncated(encoding, text, 20, keep=keep)
+        assert found.count == len(tiktoken.encode_ordinary(found.text)) <= 20
+        assert len(found.text) == sum(end - start for start, end in found.kept)
+        longer = text[: len(found.text) + 1] if keep == "start" else text[-len(found.text) - 1 :]
+        assert keep == "both" or len(tiktoken.encode_ordinary(longer)) > 20
 
 
 def check(
@@ -158,7 +179,7 @@ def test_a_part_gives_what_the_whole_does(
     level: Level,
     marker: str,
 ) -> None:
-    """Unless it does not decide."""
+    """Law T8, unless the part does not decide."""
     check_part(get_encoding(name), text, int(share * len(text)), most, keep, level, marker)
 
 

@@ -211,6 +211,7 @@ def _too_small(error: grpc.RpcError) -> Exception:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*list_encodings(), *OTHERS])
 def test_all_laws(others: RunningServer, folder: Path, name: str) -> None:
+    """Laws T1 to T7, T9, S1 to S11 and I1 to I7."""
     api, encode, special, streams = known(folder, others, name)
     allowed = frozenset() if OTHERS.get(name) in MODELS else frozenset(special)
     rng = random.Random(f"{SEED} {name}")
@@ -238,8 +239,8 @@ def test_all_laws(others: RunningServer, folder: Path, name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["r50k_base", *OTHERS])
 def test_truncate_on_the_reference(reference: RunningServer, folder: Path, name: str) -> None:
-    """Graphemes, words and sentences need the core, and so do chunks, which tell the level at which
-    they end."""
+    """Laws T1 to T7. Graphemes, words and sentences need the core, and so do chunks, which tell the
+    level at which they end."""
     api, encode, special, _ = known(folder, reference, name)
     rng = random.Random(f"{SEED} {name}")
     for number, text in enumerate(texts(rng, special)[::3]):

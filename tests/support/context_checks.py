@@ -177,12 +177,10 @@ class _Rule:
     """Where the chunks of a text start and end, by trying every boundary."""
 
     def __init__(self, text: str, options: SplitOptions, count: Count) -> None:
-        allowed = options.allowed_special
-        assert allowed != "all"
         self.text = text
         self.options = options
         self.count = count
-        self.forbidden = inside_special(text, allowed)
+        self.forbidden = inside_special(text, options.allowed_special)
         self._of_level = {level: set(boundaries(text, level)) for level in LEVELS}
 
     def level(self, place: int) -> Level:
