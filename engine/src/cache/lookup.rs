@@ -123,7 +123,7 @@ impl Lookup<'_> {
         let Some(ids) = found else { return false };
         sink.extend(ids);
         let slot = key.and_then(|key| Slot::new(key, ids));
-        self.remember(slot, hash);
+        self.remember(slot.map(Slot::in_cache), hash);
         true
     }
 
@@ -133,12 +133,10 @@ impl Lookup<'_> {
     pub(super) fn remember(&mut self, slot: Option<Slot>, hash: u64) {
         let Some(slot) = slot else { return };
         let old = self.recent.insert(slot, hash);
-        if old.count() > 1 {
-            let (key, hash) = (old.key(), old.key().hash());
-            if self.cache.find_short(key, hash).is_none()
-                && let Some(entry) = Entry::new(key, &old.ids()[..old.count()])
-            {
-                self.cache.insert_short(hash, entry);
+        if old.should_be_cached() {
+            let key = old.key();
+            if let Some(entry) = Entry::new(key, &old.ids()[..old.count()]) {
+                self.cache.insert_short(key.hash(), entry);
             }
         }
     }

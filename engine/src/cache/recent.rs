@@ -17,13 +17,16 @@ pub const FEW: usize = 4;
 /// processor's cache costs as much as a lookup in the vocabulary.
 const MAX_SETS: usize = 1 << 15;
 
+/// The bit of a slot that was made of an entry of the cache.
+const IN_CACHE: u64 = 1 << 60;
+
 /// A pre-token and its ids.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(32))]
 pub struct Slot {
     low: u64,
     /// The upper half of the key. Its free upper four bits hold the number of ids, which is 0 in a
-    /// free slot.
+    /// free slot, and below it `IN_CACHE`.
     high: u64,
     ids: [u32; FEW],
 }
@@ -35,9 +38,20 @@ impl Slot {
         ids.get_mut(..few.len())?.copy_from_slice(few);
         Some(Slot {
             low: key.low(),
-            high: key.high() | (few.len() as u64) << 60,
+            high: key.high() | (few.len() as u64) << 61,
             ids,
         })
+    }
+
+    /// Marks the slot as made of an entry of the cache.
+    pub fn in_cache(mut self) -> Self {
+        self.high |= IN_CACHE;
+        self
+    }
+
+    /// Returns whether the cache should have an entry of the slot: it has several ids and none yet.
+    pub fn should_be_cached(&self) -> bool {
+        self.count() > 1 && self.high & IN_CACHE == 0
     }
 
     #[inline(always)]
@@ -52,7 +66,7 @@ impl Slot {
     /// Returns the number of ids.
     #[inline(always)]
     pub fn count(&self) -> usize {
-        (self.high >> 60) as usize
+        (self.high >> 61) as usize
     }
 
     /// Returns the ids, followed by unused places.
