@@ -86,18 +86,24 @@ impl Lookup<'_> {
     /// Encodes a pre-token that is not recent.
     #[inline(never)]
     fn encode_piece<S: Sink>(&mut self, piece: &[u8], key: Key, hash: u64, sink: &mut S) {
+        let key = Some(key).filter(|_| piece.len() <= LONGEST);
+        let hash = key.map_or_else(|| hash::hash(piece), |_| hash);
         // Characters of three bytes, after a space or punctuation or not.
         if piece.len() > 3 && (piece[0] >= 0xe0 || piece[1] >= 0xe0) {
+            // First, because finding segments costs more.
+            if self.put_cached(piece, key, hash, sink) {
+                return;
+            }
             let mut segments = Segments::of(self.vocabulary.crossings(), piece);
             if let Some(first) = segments.next().filter(|first| first.end < piece.len()) {
                 self.encode_wide(piece, (key, hash), (first, segments), sink);
                 return;
             }
         }
-        if piece.len() > LONGEST {
-            self.encode_long(piece, sink);
+        let Some(key) = key else {
+            self.encode_long(piece, hash, sink);
             return;
-        }
+        };
         *self.missed += 1;
         if let Some(id) = self.vocabulary.whole_short(key, hash) {
             self.remember(Slot::new(key, &[id]), hash);
@@ -158,9 +164,9 @@ impl Lookup<'_> {
         }
     }
 
-    fn encode_long<S: Sink>(&mut self, piece: &[u8], sink: &mut S) {
-        let hash = hash::hash(piece);
-        // Before the cache, which thus has only what was merged: segments are looked up there too.
+    fn encode_long<S: Sink>(&mut self, piece: &[u8], hash: u64, sink: &mut S) {
+        // Before the cache, which thus has no token that its bytes do not merge to: segments are looked
+        // up there too.
         if let Some(id) = self.vocabulary.whole_long(piece, hash) {
             sink.push(id);
         } else if !self.put_cached(piece, None, hash, sink) {

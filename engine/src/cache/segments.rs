@@ -9,7 +9,7 @@ use crate::cancel;
 use crate::merge::segments::{Segment, Segments};
 use crate::output::Sink;
 use crate::vocabulary::hash;
-use crate::vocabulary::short_table::{Key, LONGEST};
+use crate::vocabulary::short_table::Key;
 
 /// Number of bits of `Seen`.
 const SEEN_BITS: usize = 1 << 18;
@@ -44,20 +44,15 @@ impl Seen {
 }
 
 impl Lookup<'_> {
-    /// Encodes a pre-token of several segments. No token crosses their ends, so it is no token, and
-    /// merging it is merging them.
+    /// Encodes a pre-token of several segments that is not cached. No token crosses their ends, so it
+    /// is no token, and merging it is merging them.
     pub fn encode_wide<S: Sink>(
         &mut self,
         piece: &[u8],
-        (key, hash): (Key, u64),
+        (key, hash): (Option<Key>, u64),
         segments: (Segment, Segments),
         sink: &mut S,
     ) {
-        let key = Some(key).filter(|_| piece.len() <= LONGEST);
-        let hash = key.map_or_else(|| hash::hash(piece), |_| hash);
-        if self.put_cached(piece, key, hash, sink) {
-            return;
-        }
         if piece.len() > MAX_PIECE_BYTES || !self.seen.add(hash) {
             self.encode_segments(piece, segments, sink);
             return;
@@ -116,7 +111,11 @@ impl Lookup<'_> {
         sink.extend(ids);
         match key.map(|key| Slot::new(key, ids)) {
             Some(slot) => self.remember(slot, hash),
-            None => self.cache.long.insert(segment, hash, ids),
+            // A pre-token of these bytes is found here, too, and is one token if there is one.
+            None if ids.len() == 1 || self.vocabulary.whole_long(segment, hash).is_none() => {
+                self.cache.long.insert(segment, hash, ids);
+            }
+            None => {}
         }
     }
 }
@@ -134,7 +133,7 @@ mod tests {
     fn a_segment_is_never_a_token_that_its_bytes_do_not_merge_to() {
         let tokens = (0..=255)
             .map(|byte| vec![byte])
-            .chain(["のん".into()])
+            .chain(["のん".into(), "のんのんのん".into()])
             .zip(0..);
         let table = Arc::new(RankTable::from_items(tokens).expect("no duplicates"));
         let sharing = Sharing::among(1);
@@ -143,10 +142,11 @@ mod tests {
         let merged = |text: &str| text.bytes().map(u32::from).collect::<Vec<_>>();
         for _ in 0..3 {
             // Short and long, new and cached.
-            for text in ["中のん", "中のん中のんのん"] {
+            for text in ["中のん", "中のん中のんのん", "中のんのんのん"] {
                 assert_eq!(bpe.encode(text, &none, &none), Ok(merged(text)));
             }
             assert_eq!(bpe.encode("のん", &none, &none), Ok(vec![256]));
+            assert_eq!(bpe.encode("のんのんのん", &none, &none), Ok(vec![257]));
         }
     }
 }
