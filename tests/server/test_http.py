@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
 import socket
 import sys
@@ -13,7 +14,7 @@ from time import monotonic, sleep
 from urllib.request import Request, urlopen
 
 import pytest
-from bytepair_server.observability.http import MAX_CONNECTIONS, HttpServer, Pages
+from bytepair_server.observability.http import MAX_CONNECTIONS, Pages, listen, serve
 from prometheus_client import CollectorRegistry
 from support.serving import START_SECONDS, RunningServer
 
@@ -105,19 +106,22 @@ def test_an_http_client_that_does_not_read_is_disconnected() -> None:
     def large() -> tuple[bool, str]:
         return True, "x" * 50_000_000
 
-    server = HttpServer("127.0.0.1:0", Pages(CollectorRegistry(), large, large))
-    server.start()
-    try:
-        host, port = server.address.split(":")
-        with socket.create_connection((host, int(port)), START_SECONDS) as link:
+    def call(address: tuple[str, int]) -> None:
+        with socket.create_connection(address, START_SECONDS) as link:
             link.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
             until = monotonic() + START_SECONDS
             with suppress(BrokenPipeError, ConnectionResetError):
                 while link.send(b"x"):
                     assert monotonic() < until
                     sleep(0.05)
-    finally:
-        server.stop()
+
+    async def run() -> None:
+        listener = listen("127.0.0.1:0")
+        serving = serve(listener, Pages(CollectorRegistry(), large, large))
+        await asyncio.to_thread(call, listener.getsockname())
+        serving.cancel()
+
+    asyncio.run(run())
 
 
 @pytest.mark.slow

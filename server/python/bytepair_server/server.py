@@ -27,7 +27,7 @@ from bytepair_server.config.settings import Settings
 from bytepair_server.config.types import NO_ADDRESS
 from bytepair_server.errors import Overloaded
 from bytepair_server.observability import logs, traces
-from bytepair_server.observability.http import HttpServer, Pages
+from bytepair_server.observability.http import Pages, listen, serve, shown_address
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.observability.startup import log_start
 from bytepair_server.playground import playground
@@ -43,9 +43,6 @@ from bytepair_server.transport.health import Health
 from bytepair_server.transport.interface import Limits, Method, TlsFiles, Transport
 from bytepair_server.workers import cores
 from bytepair_server.workers.shared_quotas import QuotaStore
-
-#: An event loop that does not answer a probe within this time is unhealthy.
-HEALTHY_LOOP_SECONDS: Final = 2.0
 
 _SERVING: Final = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -125,8 +122,6 @@ class Server:
         self._unary: Final = UnaryHandlers(shared)
         self._streams: Final = StreamHandlers(shared)
         self._transport: Transport | None = None
-        self._http: HttpServer | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> None:
         """Bind both ports and answer health. Calls wait until `load` is done.
@@ -134,9 +129,7 @@ class Server:
         Raises:
             ConfigurationError: A port cannot be bound.
         """
-        settings = self._settings
-        self._loop = asyncio.get_running_loop()
-        inherited = self._inherited
+        settings, inherited = self._settings, self._inherited
         self._set_health(_NOT_SERVING)
         methods = [
             *self._unary.methods(),
@@ -154,10 +147,11 @@ class Server:
                 "stop it, or set another address"
             )
         if settings.http_address != NO_ADDRESS and inherited is None:
-            pages = Pages(self._metrics.registry, self._is_healthy, self._is_ready)
-            self._http = HttpServer(settings.http_address, pages)
-            self.http_address = self._http.address
-            self._http.start()
+            listener = listen(settings.http_address)
+            self.http_address = shown_address(listener)
+            # If it answers, the event loop runs.
+            pages = Pages(self._metrics.registry, lambda: (True, "healthy"), self._is_ready)
+            self._background.append(serve(listener, pages))
         self._transport = self._make_transport(methods, address)
         try:
             self._executor.start()
@@ -240,8 +234,6 @@ class Server:
             task.cancel()
         if self._transport is not None:
             await self._transport.stop()
-        if self._http is not None:
-            await asyncio.to_thread(self._http.stop)
         if self._tracer is not None:
             await asyncio.to_thread(self._tracer.close)
         return self._executor.close()
@@ -313,18 +305,6 @@ class Server:
         if self._limiter.draining:
             return False, "draining"
         return (True, self._ready_line) if self._limiter.is_open else (False, "loading encodings")
-
-    def _is_healthy(self) -> tuple[bool, str]:
-        async def nothing() -> None:
-            """Show that the event loop runs."""
-
-        assert self._loop is not None  # HTTP starts after the loop is known
-        answer = asyncio.run_coroutine_threadsafe(nothing(), self._loop)
-        try:
-            answer.result(HEALTHY_LOOP_SECONDS)
-        except TimeoutError:
-            return False, "the event loop does not answer"
-        return True, "healthy"
 
     def _report_serving(self, loaded: Catalog) -> None:
         if self._inherited is not None:

@@ -1,16 +1,13 @@
 """The HTTP port: `/metrics` for Prometheus, `/healthz` and `/readyz` for probes.
 
-`HttpServer` has its own thread and event loop, so that it answers while gRPC is busy. A
-supervisor, which must not start threads, serves the same pages by `serve_on_loop`.
+It is served on the event loop of the supervisor, or of a single process.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
@@ -43,11 +40,13 @@ class Pages:
         registry: The metrics of `/metrics`.
         healthy: The check behind `/healthz`: 200 or 503.
         ready: The check behind `/readyz`: 200 or 503.
+        refresh: Awaited before each page; None for nothing.
     """
 
     registry: CollectorRegistry
     healthy: Probe
     ready: Probe
+    refresh: Callable[[], Awaitable[None]] | None = None
 
     def get(self, path: str, accept: str) -> tuple[int, str, bytes]:
         """Status, content type and body of a page."""
@@ -116,67 +115,17 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing: probes and scrapes arrive every few seconds."""
 
 
-def _answered(request: bytes, pages: Pages) -> bytes:
-    return _Handler(request, pages).answer.getvalue()
-
-
-class HttpServer:
-    """The HTTP port on a thread. Bound at once; serves from `start` to `stop`."""
-
-    def __init__(self, address: str, pages: Pages) -> None:
-        """Bind the port. Raises like `listen`."""
-        self._listener: Final = listen(address)
-        self._pages: Final = pages
-        self.address: Final = shown_address(self._listener)
-        self._loop: Final = asyncio.new_event_loop()
-        # One for each connection: a probe of a stuck event loop blocks its thread.
-        self._loop.set_default_executor(ThreadPoolExecutor(MAX_CONNECTIONS, "http"))
-        self._stopping: Final = asyncio.Event()
-        self._thread: Final = threading.Thread(target=self._run, name="http", daemon=True)
-
-    def start(self) -> None:
-        """Serve."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Close the port."""
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stopping.set)
-            self._thread.join()
-        self._loop.close()
-        self._listener.close()
-
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._serve())
-
-    async def _serve(self) -> None:
-        async def respond(request: bytes) -> bytes:
-            # On a thread, because a probe blocks while gRPC's event loop is stuck.
-            return await asyncio.to_thread(_answered, request, self._pages)
-
-        serving = asyncio.create_task(_serve(self._listener, respond))
-        await self._stopping.wait()
-        serving.cancel()
-
-
-def serve_on_loop(
-    listener: socket.socket, pages: Pages, refresh: Callable[[], Awaitable[None]]
-) -> asyncio.Task[None]:
-    """Serve on the running event loop, and await `refresh` before each page. The returned task
-    closes the port when it is cancelled."""
-
-    async def respond(request: bytes) -> bytes:
-        await refresh()
-        return _answered(request, pages)
-
-    return asyncio.create_task(_serve(listener, respond))
-
-
-async def _serve(listener: socket.socket, respond: Callable[[bytes], Awaitable[bytes]]) -> None:
-    connections: dict[asyncio.Task[None], None] = {}  # the oldest first
+def serve(listener: socket.socket, pages: Pages) -> asyncio.Task[None]:
+    """Serve on the running event loop. The returned task closes the port when it is cancelled."""
     listener.setblocking(False)
-    with listener:
+    task = asyncio.create_task(_serve(listener, pages))
+    task.add_done_callback(lambda _: listener.close())
+    return task
+
+
+async def _serve(listener: socket.socket, pages: Pages) -> None:
+    connections: dict[asyncio.Task[None], None] = {}  # the oldest first
+    try:
         while True:
             try:
                 client, _ = await asyncio.get_running_loop().sock_accept(listener)
@@ -190,14 +139,17 @@ async def _serve(listener: socket.socket, respond: Callable[[bytes], Awaitable[b
                 oldest = next(iter(connections))
                 del connections[oldest]
                 oldest.cancel()
-            task = asyncio.create_task(_answer(client, respond))
+            task = asyncio.create_task(_answer(client, pages))
             connections[task] = None
             task.add_done_callback(lambda ended: connections.pop(ended, None))
             # Let the task start: one that is cancelled before would leave its socket open.
             await asyncio.sleep(0)
+    finally:
+        for task in connections:
+            task.cancel()
 
 
-async def _answer(client: socket.socket, respond: Callable[[bytes], Awaitable[bytes]]) -> None:
+async def _answer(client: socket.socket, pages: Pages) -> None:
     reader, writer = await asyncio.open_connection(sock=client, limit=MAX_REQUEST_BYTES)
     try:
         # A client that leaves, is slow or sends too much is not an error.
@@ -206,7 +158,9 @@ async def _answer(client: socket.socket, respond: Callable[[bytes], Awaitable[by
         ):
             async with asyncio.timeout(SOCKET_TIMEOUT_SECONDS):
                 request = await reader.readuntil(b"\r\n\r\n")
-            response = await respond(request)
+            if pages.refresh is not None:
+                await pages.refresh()
+            response = _Handler(request, pages).answer.getvalue()
             async with asyncio.timeout(SOCKET_TIMEOUT_SECONDS):
                 writer.write(response)
                 writer.close()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import mmap
-import threading
 from typing import Final, TypeAlias
 
 CELL_BYTES: Final = 8
@@ -20,7 +19,7 @@ Key = tuple[str, ...]
 
 
 class Block:
-    """Rows of numbers, each with a key in a named table.
+    """Rows of numbers, each with a key in a named table. Not thread-safe.
 
     The first half of the memory holds the cells. The second half holds one line of JSON for each
     row: [table, key, number of cells]. Cell 0 is the number of bytes of lines in use. It grows only
@@ -35,18 +34,16 @@ class Block:
         self._read = 0
         self._next = 1
         self._rows: Final[dict[str, dict[Key, Cells]]] = {}
-        self._lock: Final = threading.RLock()
 
     def rows(self, table: str) -> dict[Key, Cells]:
         """The rows of a table, by key, with those that other processes have added."""
-        with self._lock:
-            end = int(self._cells[0])
-            for line in bytes(self._lines[self._read : end]).splitlines():
-                name, key, count = json.loads(line)
-                cells = self._cells[self._next : self._next + count]
-                self._rows.setdefault(name, {})[tuple(key)] = cells
-                self._next += count
-            self._read = end
+        end = int(self._cells[0])
+        for line in bytes(self._lines[self._read : end]).splitlines():
+            name, key, count = json.loads(line)
+            cells = self._cells[self._next : self._next + count]
+            self._rows.setdefault(name, {})[tuple(key)] = cells
+            self._next += count
+        self._read = end
         return self._rows.get(table, {})
 
     def reserve(self, table: str, key: Key, count: int, spare_bytes: int = 0) -> Cells:
@@ -56,15 +53,14 @@ class Block:
         Raises:
             MemoryError: A new row would leave less than `spare_bytes` for cells or for lines.
         """
-        with self._lock:
-            found = self.rows(table).get(key)
-            if found is not None:
-                return found
-            line = json.dumps([table, key, count]).encode() + b"\n"
-            end = self._read + len(line)
-            free = CELL_BYTES * (len(self._cells) - self._next - count)
-            if min(len(self._lines) - end, free) < spare_bytes:
-                raise MemoryError(f"the shared memory of {table} is full")
-            self._lines[self._read : end] = line
-            self._cells[0] = end
-            return self.rows(table)[key]
+        found = self.rows(table).get(key)
+        if found is not None:
+            return found
+        line = json.dumps([table, key, count]).encode() + b"\n"
+        end = self._read + len(line)
+        free = CELL_BYTES * (len(self._cells) - self._next - count)
+        if min(len(self._lines) - end, free) < spare_bytes:
+            raise MemoryError(f"the shared memory of {table} is full")
+        self._lines[self._read : end] = line
+        self._cells[0] = end
+        return self.rows(table)[key]

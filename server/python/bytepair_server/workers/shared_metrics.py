@@ -72,7 +72,7 @@ class _Family(Collector, Generic[Child]):
         """For each set of label values, its numbers in every block that has them."""
         gathered: dict[Key, list[list[float]]] = {}
         for block in self._blocks:
-            for labels, cells in block.rows(self.name).copy().items():
+            for labels, cells in block.rows(self.name).items():
                 gathered.setdefault(labels, []).append(list(cells))
         return sorted(gathered.items())
 

@@ -20,7 +20,7 @@ from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.config.settings import Settings
 from bytepair_server.config.types import NO_ADDRESS
 from bytepair_server.observability import logs
-from bytepair_server.observability.http import Pages, listen, serve_on_loop, shown_address
+from bytepair_server.observability.http import Pages, listen, serve, shown_address
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.observability.startup import log_start
 from bytepair_server.server import Inherited, verify
@@ -126,8 +126,10 @@ class Supervisor:
         asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._reap)
         server = None
         if self._http is not None:
-            pages = Pages(self._metrics.registry, self._is_healthy, self._is_ready)
-            server = serve_on_loop(self._http, pages, self._check)
+            registry = self._metrics.registry
+            server = serve(
+                self._http, Pages(registry, self._is_healthy, self._is_ready, self._check)
+            )
         # The garbage collector writes to the objects that it visits, which would copy their
         # pages into every worker.
         gc.collect()
