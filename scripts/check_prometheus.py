@@ -95,7 +95,7 @@ def send_until_shed_and_cancelled(client: TokenizerClient, metrics_url: str) -> 
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             list(pool.map(one_call, [0.001, 0.005, 0.01, 0.02, 0.05, 1, 1, 1]))
         exported = fetch(metrics_url)
-        return "bytepair_shed_total{" in exported and "bytepair_cancelled_total{" in exported
+        return 'reason="OVERLOADED"' in exported and 'code="CANCELLED"' in exported
 
     until("shedding and cancellation", both_counted)
 

@@ -123,7 +123,8 @@ def test_dropping_a_stream_cancels_its_call(
 ) -> None:
     client = clients(server.target, encoding="cl100k_base")
     wait_for(lambda: server.metric("bytepair_open_streams") == 0)
-    cancelled = server.metric("bytepair_cancelled_total", rpc="DecodeStream")
+    ended = {"rpc": "DecodeStream", "code": "CANCELLED"}
+    cancelled = server.metric("bytepair_requests_total", **ended)
     model = Model()
     stream = client.decode_stream(clients.source(model))
     next(stream)
@@ -131,7 +132,7 @@ def test_dropping_a_stream_cancels_its_call(
     how(stream)
     del stream
     wait_for(lambda: server.metric("bytepair_open_streams") == 0)
-    assert server.metric("bytepair_cancelled_total", rpc="DecodeStream") == cancelled + 1
+    assert server.metric("bytepair_requests_total", **ended) == cancelled + 1
     assert model.let_go.wait(60)
 
 

@@ -87,7 +87,7 @@ def test_the_thread_is_free_for_the_next_call_at_once(
         for _ in range(3):
             give_up(slow_server)
             given_up += 1
-            slow_server.wait_for_metric("bytepair_cancelled_total", given_up)
+            slow_server.wait_for_metric("bytepair_requests_total", given_up, code="CANCELLED")
         began = monotonic()
         assert slow_server.stub.Count(SMALL).count == 2
         took = min(took, monotonic() - began)
@@ -120,7 +120,7 @@ def test_bytes_in_flight_are_bounded_and_cancelled_calls_release_theirs(serve: S
     with pytest.raises(grpc.RpcError) as caught:
         server.stub.Count(slow_request(2))
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert server.metric("bytepair_shed_total", rpc="Count") == 1
+    assert server.metric("bytepair_errors_total", rpc="Count", reason="OVERLOADED") == 1
     for each in running:
         each.cancel()
     assert server.stub.Count(slow_request()).count > 0  # cancelled calls have released their bytes

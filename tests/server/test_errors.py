@@ -264,7 +264,7 @@ def test_a_call_beyond_the_limit_is_rejected_with_a_retry_delay(serve: Serve) ->
     assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
     assert failed.retry_seconds == 0.25
     assert failed.metadata == {}
-    assert server.metric("bytepair_shed_total", rpc="Count") == 1
+    assert server.metric("bytepair_errors_total", rpc="Count", reason="OVERLOADED") == 1
     assert server.stub.Count(tokenizer_pb2.CountRequest(encoding="cl100k_base")).count == 0
 
 

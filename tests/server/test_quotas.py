@@ -98,7 +98,7 @@ def test_a_request_beyond_the_quota_is_rejected(limited: RunningServer) -> None:
     assert 900 < failed.retry_seconds <= 1000
     labels = {"caller": "requests", "rpc": "Count", "quota": "requests_per_second"}
     assert limited.metric("bytepair_quota_exceeded_total", **labels) == 1
-    assert limited.metric("bytepair_shed_total", rpc="Count") == 0
+    assert limited.metric("bytepair_errors_total", rpc="Count", reason="OVERLOADED") == 0
     limited.stub.Count(sized(20), **with_key("free"))
 
 

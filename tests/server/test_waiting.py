@@ -59,7 +59,7 @@ def test_a_queued_call_is_answered_as_soon_as_a_slot_is_free(serve: Serve) -> No
         running.cancel()
         assert [each.result().count for each in calls] == [2, 2]
     assert server.metric("bytepair_queued") == 0
-    assert not server.metric("bytepair_shed_total", rpc="Count")
+    assert not server.metric("bytepair_errors_total", rpc="Count", reason="OVERLOADED")
 
 
 def test_connections_take_turns_if_all_calls_have_one_caller(serve: Serve) -> None:
@@ -86,7 +86,7 @@ def test_a_queued_call_is_rejected_before_its_deadline(serve: Serve) -> None:
         failed = failure_of(server.stub.Count.future(SMALL, timeout=5))
         assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
         assert failed.retry_seconds == 0.25
-        assert server.metric("bytepair_shed_total", rpc="Count") == 1
+        assert server.metric("bytepair_errors_total", rpc="Count", reason="OVERLOADED") == 1
 
 
 def test_queued_calls_fail_with_draining_when_the_server_drains(serve: Serve) -> None:

@@ -171,21 +171,22 @@ class RunningServer:
                 return error.code, error.read().decode()
 
     def metric(self, name: str, **labels: str) -> float:
-        """Return the value of a metric; 0 if there is none with such labels yet."""
-        for family in text_string_to_metric_families(self.get("/metrics")[1]):
-            for sample in family.samples:
-                if sample.name == name and labels.items() <= sample.labels.items():
-                    return sample.value
-        return 0.0
+        """Return the sum of a metric's values with such labels; 0 if there are none yet."""
+        return sum(
+            sample.value
+            for family in text_string_to_metric_families(self.get("/metrics")[1])
+            for sample in family.samples
+            if sample.name == name and labels.items() <= sample.labels.items()
+        )
 
-    def wait_for_metric(self, name: str, value: float) -> None:
+    def wait_for_metric(self, name: str, value: float, **labels: str) -> None:
         """Wait until a metric has a value.
 
         Raises:
             AssertionError: The metric has another value after START_SECONDS.
         """
         until = monotonic() + START_SECONDS
-        while (found := self.metric(name)) != value:
+        while (found := self.metric(name, **labels)) != value:
             assert monotonic() < until, f"{name} is {found}"
             sleep(0.001)
 

@@ -71,10 +71,11 @@ class Metrics:
         self.families: Final[list[Counter | Gauge | Histogram]] = []
         self.processes: Final = Processes()
         self.registry.register(self.processes)
-        by_encoding = ("rpc", "encoding")
-        self.requests: Final = self._counter(
-            "requests", "Calls that ended, by status code.", (*by_encoding, "code")
+        counter, gauge, by_encoding = self._counter, self._gauge, ("rpc", "encoding")
+        self.requests: Final = counter(
+            "requests", "Calls that ended, by status code.", *by_encoding, "code"
         )
+        self.errors: Final = counter("errors", "Calls that failed.", "rpc", "reason")
         self.seconds: Final = self._added(
             Histogram(
                 self._blocks,
@@ -84,91 +85,85 @@ class Metrics:
                 _SECONDS,
             )
         )
-        self.input_bytes: Final = self._counter(
-            "input_bytes", "UTF-8 bytes of text in calls that were answered.", by_encoding
+        self.input_bytes: Final = counter(
+            "input_bytes", "UTF-8 bytes of text in calls that were answered.", *by_encoding
         )
-        self.tokens: Final = self._counter(
-            "tokens", "Token ids that were returned, counted or decoded.", by_encoding
+        self.tokens: Final = counter(
+            "tokens", "Token ids that were returned, counted or decoded.", *by_encoding
         )
-        self.shed: Final = self._counter("shed", "Calls rejected with OVERLOADED.", ("rpc",))
-        self.cancelled: Final = self._counter(
-            "cancelled", "Calls that the caller cancelled or whose deadline passed.", ("rpc",)
-        )
-        self.policy: Final = self._counter(
+        self.policy: Final = counter(
             "policy",
-            "Calls by what the special-token policy did.",
-            ("caller", *by_encoding, "action"),
+            "Calls by what the special-token policy did: allowed, as_text, denied or rejected.",
+            *("caller", *by_encoding, "action"),
         )
-        self.quota: Final = self._counter(
-            "quota_exceeded",
-            "Calls rejected with QUOTA_EXCEEDED.",
-            ("caller", "rpc", "quota"),
+        self.quota_exceeded: Final = counter(
+            "quota_exceeded", "Calls rejected with QUOTA_EXCEEDED.", "caller", "rpc", "quota"
         )
-        by_caller = ("caller",)
-        self._caller_counters: Final = (
-            self._counter("caller_requests", "Calls that ended, of each caller.", by_caller),
-            self._counter("caller_input_bytes", "UTF-8 bytes of text, of each caller.", by_caller),
-            self._counter("caller_tokens", "Token ids, of each caller.", by_caller),
+        self._of_callers: Final = (
+            counter("caller_requests", "Calls that ended, of each caller.", "caller"),
+            counter("caller_input_bytes", "UTF-8 bytes of text, of each caller.", "caller"),
+            counter("caller_tokens", "Token ids, of each caller.", "caller"),
         )
         self._usage: Final[dict[str, tuple[Cell, ...]]] = {}
-        self.unknown: Final = self._counter(
-            "unknown_encoding", "Calls for an encoding that is not served.", ("requested",)
+        self._unknown: Final = counter(
+            "unknown_encoding", "Calls for an encoding that is not served.", "requested"
         )
-        self.reloads: Final = self._counter(
-            "reloads", "Changed files that were read again.", ("what", "outcome")
+        self._reloads: Final = counter(
+            "reloads", "Changed files that were read again.", "what", "outcome"
         )
-        self.reload_failed: Final = self._gauge(
+        self.reload_failed: Final = gauge(
             "reload_failed",
             "1 while files are bad and their earlier content stays in use.",
-            ("what",),
+            "what",
             merge=max,
         )
-        self.errors: Final = self._counter("errors", "Calls that failed.", ("rpc", "reason"))
-        self.in_flight: Final = self._gauge(
+        self.in_flight: Final = gauge(
             "in_flight", "Calls that are being read, computed or waiting for a thread."
         )
-        self.queued: Final = self._gauge("queued", "Calls in the admission queue.")
-        self.waiting_for_thread: Final = self._gauge(
+        self.queued: Final = gauge("queued", "Calls in the admission queue.")
+        self.waiting_for_thread: Final = gauge(
             "waiting_for_thread", "Calls in flight that wait for a thread."
         )
-        self.open_streams: Final = self._gauge("open_streams", "Streaming calls that are open.")
-        self.ready: Final = self._gauge(
+        self.open_streams: Final = gauge("open_streams", "Streaming calls that are open.")
+        self.ready: Final = gauge(
             "ready",
             "1 while every encoding is loaded and has passed its self-test and calls are accepted.",
             merge=max,
         )
-        self.workers: Final = self._gauge("workers", "Processes that accept calls.")
-        self.workers_lost: Final = self._counter(
-            "workers_lost", "Processes that ended unexpectedly.", ()
-        )
-        self.workers_lost.labels()
-        self.evicted_connections: Final = self._counter(
-            "evicted_connections", "Connections that were closed because they broke a limit.", ()
+        self.workers: Final = gauge("workers", "Processes that accept calls.")
+        self.workers_lost: Final = counter(
+            "workers_lost", "Processes that ended unexpectedly."
         ).labels()
-        self._encodings: Final = self._gauge(
+        self.evicted_connections: Final = counter(
+            "evicted_connections", "Connections that were closed because they broke a limit."
+        ).labels()
+        self._encodings: Final = gauge(
             "encoding_info",
             "1 for each encoding that is served.",
-            ("encoding", "fingerprint", "backend"),
+            *("encoding", "fingerprint", "backend"),
             merge=max,
         )
-        self._failed: Final = self._gauge(
+        self._failed: Final = gauge(
             "encoding_failed",
             "1 for each encoding that is configured, could not be loaded and is not served.",
-            ("encoding",),
+            "encoding",
             merge=max,
         )
-        versions = ("version", "python", "grpcio")
-        build = self._gauge("build_info", "1, with the versions that run.", versions, merge=max)
-        build.labels(__version__, platform.python_version(), grpc.__version__).set(1)
+        gauge(
+            "build_info",
+            "1, with the versions that run.",
+            *("version", "python", "grpcio"),
+            merge=max,
+        ).labels(__version__, platform.python_version(), grpc.__version__).set(1)
 
-    def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Counter:
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return self._added(Counter(self._blocks, f"bytepair_{name}", text, labels))
 
     def _gauge(
         self,
         name: str,
         text: str,
-        labels: tuple[str, ...] = (),
+        *labels: str,
         merge: Callable[[Iterable[float]], float] = sum,
     ) -> Gauge:
         return self._added(Gauge(self._blocks, f"bytepair_{name}", text, labels, merge))
@@ -192,7 +187,7 @@ class Metrics:
 
     def reloaded(self, what: str, *, ok: bool) -> None:
         """Count a reload of changed files."""
-        self.reloads.labels(what, "ok" if ok else "failed").inc()
+        self._reloads.labels(what, "ok" if ok else "failed").inc()
         self.reload_failed.labels(what).set(not ok)
 
     def used(self, caller: str, input_bytes: int, tokens: int) -> None:
@@ -205,9 +200,8 @@ class Metrics:
     def _usage_of(self, caller: str) -> tuple[Cell, ...]:
         if len(self._usage) >= MAX_CALLERS:
             caller = OTHER
-        return self._usage.setdefault(
-            caller, tuple(counter.labels(caller) for counter in self._caller_counters)
-        )
+        cells = tuple(counter.labels(caller) for counter in self._of_callers)
+        return self._usage.setdefault(caller, cells)
 
     def unknown_encoding(self, name: str) -> str | None:
         """Count a call for an encoding that is not served.
@@ -217,13 +211,13 @@ class Metrics:
         Returns:
             The name if this process counts it for the first time; else None.
         """
-        known = self._blocks[0].rows(self.unknown.name)
+        known = self._blocks[0].rows(self._unknown.name)
         if (name,) not in known and (len(known) >= MAX_UNKNOWN_NAMES or not _NAME.fullmatch(name)):
             name = OTHER
         is_new = (name,) not in known
-        self.unknown.labels(name).inc()
+        self._unknown.labels(name).inc()
         # Where the block is full, a new name was counted as OTHER.
-        counted = self._blocks[0].rows(self.unknown.name)
+        counted = self._blocks[0].rows(self._unknown.name)
         return name if is_new and (name,) in counted else None
 
     def show_encodings(self, catalog: Catalog) -> None:
@@ -262,24 +256,8 @@ class RpcMetrics:
         all_seconds.observe(seconds)
 
     def failed(self, encoding: str, seconds: float, code: str, reason: str) -> None:
-        """Count a call that failed."""
-        metrics, rpc = self._metrics, self._rpc
-        metrics.requests.labels(rpc, encoding, code).inc()
-        metrics.errors.labels(rpc, reason).inc()
-        if reason == "OVERLOADED":
-            metrics.shed.labels(rpc).inc()
-        metrics.seconds.labels(rpc, encoding).observe(seconds)
-
-    def cancelled(self, encoding: str, seconds: float) -> None:
-        """Count a cancelled call."""
-        self._metrics.requests.labels(self._rpc, encoding, "CANCELLED").inc()
-        self._metrics.cancelled.labels(self._rpc).inc()
+        """Count a call that failed, or was cancelled, which has no reason."""
+        self._metrics.requests.labels(self._rpc, encoding, code).inc()
+        if reason:
+            self._metrics.errors.labels(self._rpc, reason).inc()
         self._metrics.seconds.labels(self._rpc, encoding).observe(seconds)
-
-    def policy(self, caller: str, encoding: str, action: str) -> None:
-        """Count an action of the policy: "allowed", "as_text", "denied" or "rejected"."""
-        self._metrics.policy.labels(caller, self._rpc, encoding, action).inc()
-
-    def quota_exceeded(self, caller: str, quota: str) -> None:
-        """Count a call that exceeded one of its caller's quotas."""
-        self._metrics.quota.labels(caller, self._rpc, quota).inc()

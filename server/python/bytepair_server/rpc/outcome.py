@@ -41,11 +41,10 @@ class Outcomes:
 
     def answered(self, incoming: Incoming, call: Call) -> None:
         """Record a successful call, before its answer is sent."""
-        metrics = self._metrics
-        metrics.succeeded(call.encoding, call.seconds, call.input_bytes, call.tokens)
+        self._metrics.succeeded(call.encoding, call.seconds, call.input_bytes, call.tokens)
         self._used(call.caller, call.input_bytes, call.tokens)
         for action, failure in call.policy.items():
-            metrics.policy(call.caller, call.encoding, action)
+            self._count_policy(call, action)
             if failure is not None:
                 self._audit(incoming, call, failure)
         self._end(incoming, call, "OK", "")
@@ -60,7 +59,7 @@ class Outcomes:
             self._used(call.caller, call.input_bytes, call.tokens)
         if isinstance(error, asyncio.CancelledError):
             if not self._shared.limiter.is_cutting_off:
-                self._metrics.cancelled(call.encoding, call.seconds)
+                self._metrics.failed(call.encoding, call.seconds, "CANCELLED", "")
                 self._end(incoming, call, "CANCELLED", "")
                 raise error
             error = Draining()
@@ -72,9 +71,10 @@ class Outcomes:
         self._metrics.failed(call.encoding, call.seconds, code, failure.reason)
         action = POLICY_ACTIONS.get(failure.reason)
         if action is not None:
-            self._metrics.policy(call.caller, call.encoding, action)
+            self._count_policy(call, action)
         elif failure.reason == "QUOTA_EXCEEDED":
-            self._metrics.quota_exceeded(call.caller, failure.metadata["quota"])
+            quota = failure.metadata["quota"]
+            self._shared.metrics.quota_exceeded.labels(call.caller, self._rpc, quota).inc()
         elif failure.reason == "UNKNOWN_ENCODING":
             self._count_unknown(call, failure)
         if action is not None or failure.reason == "UNAUTHENTICATED":
@@ -93,6 +93,10 @@ class Outcomes:
             **_parent(incoming),
         )
         return internal(call.request_id)
+
+    def _count_policy(self, call: Call, action: str) -> None:
+        labels = (call.caller, self._rpc, call.encoding, action)
+        self._shared.metrics.policy.labels(*labels).inc()
 
     def _count_unknown(self, call: Call, failure: Failure) -> None:
         """Count the name that a call has for its encoding, and log a new one."""
