@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+
+import uvloop
 
 from bytepair_server.catalog import Catalog, SelfTestFailed
 from bytepair_server.config import loader
@@ -13,7 +15,7 @@ from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.observability import logs
 from bytepair_server.server import Server, verify
 from bytepair_server.workers.signals import stop_signals
-from bytepair_server.workers.supervisor import supervise, worker_count
+from bytepair_server.workers.supervisor import Supervisor, worker_count
 from bytepair_server.workers.worker import EXIT_CONFIGURATION
 
 
@@ -41,8 +43,8 @@ def run(arguments: Sequence[str]) -> int:
             return 0
         count = worker_count(configuration.settings)
         if count > 1:
-            return supervise(configuration, count, _loop_factory())
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return asyncio.run(Supervisor(configuration, count).run())
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             idle = runner.run(_serve(configuration))
     except (ConfigurationError, SelfTestFailed) as error:
         sys.stderr.write(f"bytepair-server: {error}\n")
@@ -69,11 +71,3 @@ def _check(configuration: Configuration) -> Catalog:
     # --check-config always reports a bad encoding.
     strict = configuration.settings.model_copy(update={"serve_without_bad_encodings": False})
     return verify(strict, configuration.base_dir)[1]
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    if sys.platform == "win32":
-        return asyncio.new_event_loop
-    import uvloop
-
-    return uvloop.new_event_loop

@@ -82,13 +82,13 @@ class _LossyStream(io.TextIOBase):
     def __init__(self, stream: TextIO) -> None:
         self._stream: Final = stream
         self._lock: Final = threading.Lock()
-        self._poll: Final = select.poll() if hasattr(select, "poll") else None
+        self._poll: Final = select.poll()
         self._lost = 0
         self._max_bytes = sys.maxsize
         self._descriptor: int | None = None
         with suppress(OSError):  # not a file
             self._descriptor = stream.fileno()
-        if self._descriptor is None or self._poll is None:
+        if self._descriptor is None:
             return
         self._poll.register(self._descriptor, select.POLLOUT)
         mode = os.fstat(self._descriptor).st_mode
@@ -110,7 +110,7 @@ class _LossyStream(io.TextIOBase):
             self._lost += 1
             if self._descriptor is None:
                 self._stream.write(text)
-            elif self._poll is None or self._poll.poll(0):
+            elif self._poll.poll(0):
                 # Not through the stream's buffer, which would keep a line that cannot be written.
                 os.write(
                     self._descriptor, _cut(text.encode(errors="backslashreplace"), self._max_bytes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
+import resource
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -50,10 +50,6 @@ class Processes(Collector):
 
 
 def _ended_cpu_seconds() -> float:
-    if sys.platform == "win32":
-        return 0.0
-    import resource
-
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

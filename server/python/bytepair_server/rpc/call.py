@@ -27,8 +27,7 @@ class _Process:
 
     def __init__(self) -> None:
         self.renew()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self.renew)
+        os.register_at_fork(after_in_child=self.renew)
 
     def renew(self) -> None:
         """Draw a new prefix: forked workers must not share one."""

@@ -6,17 +6,14 @@ each account; the kernel releases it when a process is killed. A new account is 
 
 from __future__ import annotations
 
+import fcntl
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 from zlib import crc32
 
 from bytepair_server.workers.shared_memory import CELL_BYTES, Block, Cells
-
-if sys.platform != "win32":
-    import fcntl
 
 #: Callers with quotas that the store has room for, if their names are shorter than 100 bytes.
 MAX_ACCOUNTS: Final = 1 << 16
@@ -106,7 +103,7 @@ class QuotaStore:
 @contextmanager
 def _locked(descriptor: int | None, byte: int) -> Iterator[None]:
     """Hold a record lock on a byte of a file; without a descriptor, no lock."""
-    if descriptor is None or sys.platform == "win32":
+    if descriptor is None:
         yield
         return
     fcntl.lockf(descriptor, fcntl.LOCK_EX, 1, byte)

@@ -29,7 +29,6 @@ from bytepair_server.workers import cores, worker
 from bytepair_server.workers.shared_memory import Block
 from bytepair_server.workers.shared_quotas import QuotaStore
 from bytepair_server.workers.signals import stop_signals, stopping_signals
-from bytepair_server.workers.worker import LoopFactory
 
 #: Exit status if no worker could start.
 EXIT_WORKERS: Final = 3
@@ -92,7 +91,7 @@ class _Worker:
 class Supervisor:
     """The parent of several workers."""
 
-    def __init__(self, configuration: Configuration, count: int, loop_factory: LoopFactory) -> None:
+    def __init__(self, configuration: Configuration, count: int) -> None:
         """Hold the port for `count` workers, and load the encodings.
 
         Raises:
@@ -100,7 +99,6 @@ class Supervisor:
         """
         settings = configuration.settings
         self._configuration: Final = configuration
-        self._loop_factory: Final = loop_factory
         self._log: Final = logs.configure(settings.log_format, settings.log_level)
         self._port: Final = SharedPort(settings.grpc_address)
         self._http = None if settings.http_address == NO_ADDRESS else listen(settings.http_address)
@@ -201,7 +199,6 @@ class Supervisor:
                     number=child.number,
                     core=self._cores[child.number] if self._cores else None,
                     control=theirs,
-                    loop_factory=self._loop_factory,
                 )
             finally:
                 os._exit(1)  # the rest of this stack belongs to the supervisor
@@ -247,7 +244,7 @@ class Supervisor:
         self._quota_store.forget(child.number)
         if self._stopping.is_set():
             return
-        self._metrics.workers_lost.labels().inc()
+        self._metrics.workers_lost.inc()
         if served and loop.time() - child.started > STABLE_SECONDS:
             child.consecutive_deaths = 0
         wait = child.restart_delay()
@@ -343,14 +340,3 @@ class Supervisor:
 
     def _pids(self) -> Sequence[int]:
         return [child.pid for child in self._workers if child.pid]
-
-
-def supervise(configuration: Configuration, count: int, loop_factory: LoopFactory) -> int:
-    """Run a server of several workers; see `Supervisor`.
-
-    Returns:
-        The exit status.
-    """
-    supervisor = Supervisor(configuration, count, loop_factory)
-    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        return runner.run(supervisor.run())

@@ -11,9 +11,10 @@ import gc
 import os
 import signal
 import socket
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, NoReturn
+
+import uvloop
 
 from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.observability import logs
@@ -33,9 +34,6 @@ SERVING: Final = b"s"
 #: Exit status of a server that could not start, as of a wrong command line.
 EXIT_CONFIGURATION: Final = 2
 
-#: Makes an event loop.
-LoopFactory = Callable[[], asyncio.AbstractEventLoop]
-
 
 def run(
     configuration: Configuration,
@@ -44,7 +42,6 @@ def run(
     number: int,
     core: int | None,
     control: socket.socket,
-    loop_factory: LoopFactory,
 ) -> NoReturn:
     """Run a worker in a newly forked process, until it has drained.
 
@@ -54,7 +51,6 @@ def run(
         number: The worker's number, from 0.
         core: The core to pin it to; None for no pinning.
         control: Its end of the pair of sockets.
-        loop_factory: Makes its event loop.
     """
     status = 1
     try:
@@ -66,7 +62,7 @@ def run(
         if core is not None and not cores.pin(core):
             log.warning("the worker cannot be pinned to its core", core=core)
         server = Server(configuration, log, inherited)
-        with asyncio.Runner(loop_factory=loop_factory) as runner:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(server, log, inherited.metrics, control))
         status = 0
     except ConfigurationError as error:
