@@ -15,12 +15,7 @@ from bytepair_engine import (
     get_encoding,
     load_encoding,
 )
-from bytepair_engine.chat import (
-    ChatFormat,
-    UnknownChatFormat,
-    get_chat_format,
-    list_chat_formats,
-)
+from bytepair_engine.chat import ChatFormat, UnknownChatFormat
 from bytepair_engine.vocabulary.names import Names
 
 from bytepair_server import chat_formats
@@ -94,7 +89,7 @@ class Catalog:
         entries: list[Entry],
         failed: Mapping[str, str],
         aliases: Mapping[str, str],
-        formats: Mapping[str, ChatFormat] | None = None,
+        formats: Mapping[str, ChatFormat],
     ) -> None:
         """Index encodings.
 
@@ -103,11 +98,9 @@ class Catalog:
             failed: See `failed`.
             aliases: Canonical names by alias and pattern. An alias of an encoding that is not
                 served is unknown, even if another pattern matches it.
-            formats: The chat formats by name; None for the built-in ones.
+            formats: The chat formats by name.
         """
         self.failed: Final = failed
-        if formats is None:
-            formats = {name: get_chat_format(name) for name in list_chat_formats()}
         self.chat_formats: Final = dict(sorted(formats.items()))
         self.entries: Final = tuple(sorted(entries, key=lambda entry: entry.name))
         self._by_name: Final = {entry.name: entry for entry in self.entries}

@@ -50,7 +50,7 @@ def read(path: Path, reserved: Collection[str] = ()) -> Keys:
     """
     setting = f"api_keys_file {path}"
     try:
-        table = tomllib.loads(contents(setting, path).decode())
+        table = tomllib.loads(contents("api_keys_file", path).decode())
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{setting}: is not TOML{_where(error)}") from None
     except UnicodeDecodeError:

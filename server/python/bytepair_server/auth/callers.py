@@ -11,7 +11,7 @@ from typing import Final
 
 from bytepair_server.auth import api_keys
 from bytepair_server.auth.api_keys import Keys
-from bytepair_server.auth.certificates import Certificates, Peer
+from bytepair_server.auth.certificates import Peer, by_name, caller_of
 from bytepair_server.config.callers import CallerTable
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.settings import Settings
@@ -31,7 +31,7 @@ class Callers:
         self, keys: Keys | None = None, tables: Mapping[str, CallerTable] | None = None
     ) -> None:
         tables = tables or {}
-        self._certificates: Final = Certificates(tables)
+        self._by_name: Final = by_name(tables)
         self._groups: Final = {
             caller: table.group for caller, table in tables.items() if table.group is not None
         }
@@ -41,7 +41,7 @@ class Callers:
     @property
     def open(self) -> bool:
         """Whether calls need no credentials."""
-        return self._keys is None and not self._certificates
+        return self._keys is None and not self._by_name
 
     @property
     def names(self) -> frozenset[str]:
@@ -50,11 +50,6 @@ class Callers:
             return frozenset({ANONYMOUS})
         return self._declared if self._keys is None else self._declared | self._keys.callers
 
-    @property
-    def groups(self) -> frozenset[str]:
-        """All groups of callers."""
-        return frozenset(self._groups.values())
-
     def ranks(self, caller: str) -> tuple[str, ...]:
         """The tables in `ceiling` and `quotas` that apply to a caller, the most specific first."""
         group = self._groups.get(caller)
@@ -62,7 +57,7 @@ class Callers:
 
     def check_names(self, setting: str, names: Mapping[str, object]) -> None:
         """Raises ConfigurationError if a table of a setting names an unknown caller."""
-        known = {DEFAULT_CALLER, *self.names, *self.groups}
+        known = {DEFAULT_CALLER, *self.names, *self._groups.values()}
         for name in names:
             if name not in known:
                 raise ConfigurationError(
@@ -93,8 +88,8 @@ class Callers:
             # Looking up a hash is safe against timing attacks: knowing a prefix of a hash does
             # not help to find the key.
             caller = keys.by_hash.get(api_keys.hashed(authorization[len(_SCHEME) :].strip()))
-        elif self._certificates:
-            caller = self._certificates.caller(peer.certificate)
+        elif self._by_name:
+            caller = caller_of(peer.certificate, self._by_name)
         elif keys is None:
             return ANONYMOUS
         else:
@@ -110,7 +105,8 @@ def load(settings: Settings, base_dir: Path) -> Callers:
     Raises:
         ConfigurationError: The settings contradict each other, or the key file is invalid.
     """
-    reserved, keys = _reserved(settings), None
+    groups = {table.group for table in settings.callers.values() if table.group is not None}
+    reserved, keys = {ANONYMOUS, DEFAULT_CALLER, *groups}, None
     if settings.api_keys_file is not None:
         keys = api_keys.read(base_dir / settings.api_keys_file, reserved)
     callers = Callers(keys, settings.callers)
@@ -139,8 +135,3 @@ def load(settings: Settings, base_dir: Path) -> Callers:
     callers.check_names("ceiling", settings.ceiling)
     callers.check_names("quotas", settings.quotas)
     return callers
-
-
-def _reserved(settings: Settings) -> frozenset[str]:
-    groups = (table.group for table in settings.callers.values() if table.group is not None)
-    return frozenset({ANONYMOUS, DEFAULT_CALLER, *groups})

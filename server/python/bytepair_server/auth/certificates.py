@@ -20,6 +20,9 @@ from bytepair_server.config.loader import ConfigurationError
 #: Parsed certificates that are cached: each call looks up its certificate.
 _CACHED_CERTIFICATES: Final = 1024
 
+#: The kind of a name, "dns" or "uri", and its value.
+Name = tuple[str, str]
+
 
 class Peer(Protocol):
     """The connection of a call."""
@@ -29,44 +32,40 @@ class Peer(Protocol):
         """The verified client certificate, as DER; None without one."""
 
 
-class Certificates:
-    """Callers by the names in their certificates."""
+def by_name(callers: Mapping[str, CallerTable]) -> dict[Name, str]:
+    """Callers by the kind and value of each name of their certificates.
 
-    def __init__(self, callers: Mapping[str, CallerTable]) -> None:
-        """Index the names of the setting `callers`.
+    Raises:
+        ConfigurationError: Two callers share a name.
+    """
+    found: dict[Name, str] = {}
+    for caller, table in callers.items():
+        for name in table.certificates:
+            kind, _, value = name.partition(":")
+            other = found.setdefault((kind, _normal(kind, value)), caller)
+            if other != caller:
+                raise ConfigurationError(
+                    f"callers.{caller}.certificates: {name!r} already belongs to {other!r}"
+                )
+    return found
 
-        Raises:
-            ConfigurationError: Two callers share a name.
-        """
-        self._callers: Final[dict[tuple[str, str], str]] = {}
-        for caller, table in callers.items():
-            for name in table.certificates:
-                kind, _, value = name.partition(":")
-                key = kind, _normal(kind, value)
-                other = self._callers.setdefault(key, caller)
-                if other != caller:
-                    raise ConfigurationError(
-                        f"callers.{caller}.certificates: {name!r} already belongs to {other!r}"
-                    )
 
-    def __bool__(self) -> bool:
-        return bool(self._callers)
+def caller_of(certificate: bytes | None, callers: Mapping[Name, str]) -> str | None:
+    """Find the caller of a certificate.
 
-    def caller(self, certificate: bytes | None) -> str | None:
-        """Find the caller of a certificate.
-
-        Args:
-            certificate: The verified certificate, as DER; None without one.
-        Returns:
-            The only caller with a name in it; None if there is none or more than one.
-        """
-        names = () if certificate is None else _names(certificate)
-        found = {self._callers.get(name) for name in names} - {None}
-        return found.pop() if len(found) == 1 else None
+    Args:
+        certificate: The verified certificate, as DER; None without one.
+        callers: See `by_name`.
+    Returns:
+        The only caller with a name in it; None if there is none or more than one.
+    """
+    names = () if certificate is None else _names(certificate)
+    found = {callers[name] for name in names if name in callers}
+    return found.pop() if len(found) == 1 else None
 
 
 @lru_cache(_CACHED_CERTIFICATES)
-def _names(der: bytes) -> tuple[tuple[str, str], ...]:
+def _names(der: bytes) -> tuple[Name, ...]:
     """The kind and value of each name in a certificate; empty if it cannot be parsed."""
     from cryptography import x509  # costs megabytes, and only certificates need it
 

@@ -87,9 +87,11 @@ class Policy:
         self._callers: Final = callers
         self._always_reject: Final = floor == "REJECT"
         self._ceilings: Final[dict[tuple[str, str], frozenset[str]]] = {}
+        permissible = {e.name: frozenset(e.encoding.special_tokens) for e in catalog.entries}
+        permissible[FORMATS] = frozenset(catalog.chat_formats)
         for caller, lists in ceilings.items():
             for name, listed in lists.items():
-                known = _known(name, catalog)
+                known = permissible.get(name)
                 if known is None and name in catalog.failed:
                     continue  # no request can name it
                 if known is None:
@@ -178,11 +180,3 @@ class Policy:
             return rule
         names = self.ceiling(caller, entry.name) if list(allowed) == [ALL] else allowed
         return replace(rule, allowed=self.permit(caller, entry, names, "allowed_special"))
-
-
-def _known(name: str, catalog: Catalog) -> frozenset[str] | None:
-    """What a ceiling may list under `name`; None if no such encoding is loaded."""
-    if name == FORMATS:
-        return frozenset(catalog.chat_formats)
-    found = (e.encoding.special_tokens for e in catalog.entries if e.name == name)
-    return next(map(frozenset, found), None)

@@ -122,20 +122,16 @@ class Quota:
         with self._account.locked():
             if limit is not None and self._account.active(kind) >= limit:
                 raise QuotaExceeded(name, limit, RETRY_SECONDS)
-            self._charge(size)
+            requests, message_bytes = self._requests, self._bytes
+            if requests is not None and (delay := requests.wait(1)):
+                raise QuotaExceeded("requests_per_second", requests.rate, delay)
+            if message_bytes is not None:
+                if delay := message_bytes.wait(size):
+                    raise QuotaExceeded("input_bytes_per_second", message_bytes.rate, delay)
+                message_bytes.take(size)
+            if requests is not None:
+                requests.take(1)
             self._account.enter(kind)
-
-    def _charge(self, size: int) -> None:
-        """Charge a request and its bytes, or neither."""
-        requests, message_bytes = self._requests, self._bytes
-        if requests is not None and (delay := requests.wait(1)):
-            raise QuotaExceeded("requests_per_second", requests.rate, delay)
-        if message_bytes is not None:
-            if delay := message_bytes.wait(size):
-                raise QuotaExceeded("input_bytes_per_second", message_bytes.rate, delay)
-            message_bytes.take(size)
-        if requests is not None:
-            requests.take(1)
 
 
 class Quotas:

@@ -68,9 +68,9 @@ class TlsPaths:
     def _read(self) -> TlsFiles:
         ca = self.client_ca
         return TlsFiles(
-            _pem("tls_cert_file", self.certificates),
-            _pem("tls_key_file", self.key),
-            b"" if ca is None else _pem("tls_client_ca_file", ca),
+            contents("tls_cert_file", self.certificates),
+            contents("tls_key_file", self.key),
+            b"" if ca is None else contents("tls_client_ca_file", ca),
             client_certificate_required=ca is not None,
         )
 
@@ -88,10 +88,6 @@ def paths(settings: Settings, base_dir: Path) -> TlsPaths | None:
     if certificates is None or key is None:
         raise ConfigurationError("tls_cert_file and tls_key_file: set both, or neither")
     return TlsPaths(base_dir / certificates, base_dir / key, None if ca is None else base_dir / ca)
-
-
-def _pem(setting: str, path: Path) -> bytes:
-    return contents(f"{setting} {path}", path)
 
 
 def _check(setting: str, chain: bytes) -> None:

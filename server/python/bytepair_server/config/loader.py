@@ -80,21 +80,18 @@ class Configuration:
 
 
 def contents(setting: str, path: Path) -> bytes:
-    """The content of a file.
+    """The content of the file at `path`, which `setting` names.
 
-    Args:
-        setting: How errors begin: the setting that names the file, and the file.
-        path: The path of the file.
     Raises:
         ConfigurationError: It cannot be read, or is not a file: reading a pipe may block for ever.
     """
     try:
         if path.exists() and not path.is_file():
-            raise ConfigurationError(f"{setting}: is not a file")
+            raise ConfigurationError(f"{setting} {path}: is not a file")
         return path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: the path holds a NUL
         reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigurationError(f"{setting}: cannot be read: {reason}") from None
+        raise ConfigurationError(f"{setting} {path}: cannot be read: {reason}") from None
 
 
 def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Configuration:
