@@ -90,7 +90,7 @@ def test_tls(shell: Shell) -> None:
         )
         del shell.variables["BYTEPAIR_TLS_CA"], shell.variables["BYTEPAIR_TLS_SERVER_NAME"]
         shell("count", "--tls", status=3, errors="those that issued it, by --tls-ca FILE")
-        shell("count", "--tls-key", "ca.pem", status=2, errors="need each other")
+        shell("count", "--tls-key", "ca.pem", status=2, errors="must be given together")
         (shell.folder / "text.pem").write_text("no certificate")
         shell("count", "--tls-ca", "text.pem", status=2, errors="holds no certificates in PEM")
         shell("count", status=3, errors="speaks TLS on this port: give --tls, or --tls-ca FILE")

@@ -255,7 +255,7 @@ def test_tls_files_are_read_at_once(clients: Clients, tmp_path: Path) -> None:
         clients(tls=Tls(root_certificates=tmp_path / "nowhere.pem"))
     with pytest.raises(InvalidOption, match="holds no certificates in PEM"):
         clients(tls=Tls(root_certificates=b"no certificate"))
-    with pytest.raises(InvalidOption, match="need each other"):
+    with pytest.raises(InvalidOption, match="must be given together"):
         clients(tls=Tls(client_key=b"key"))
     authority, paths = trustme.CA(), (tmp_path / "chain.pem", tmp_path / "key.pem")
     authority.issue_cert("a.example").cert_chain_pems[0].write_to_path(str(paths[0]))

@@ -12,9 +12,8 @@ import os
 
 __version__ = "0.1.0"
 
-# gRPC writes failed TLS handshakes to standard error in the words of OpenSSL, although the
-# exceptions say what is wrong. It reads this variable when it is imported, so it is imported before
-# all else; the program and its children keep their own value.
+# gRPC logs failed TLS handshakes to standard error, although the exceptions say what is wrong. It
+# reads this variable once, when it is imported. Afterwards the program's environment is restored.
 if "GRPC_VERBOSITY" in os.environ:
     import grpc
 else:
@@ -70,7 +69,7 @@ __all__ = [
 ]
 __all__ += _errors.__all__
 
-# Tracebacks, and messages that quote a type, show the name that programs import.
+# Tracebacks show the public name of each type.
 for _name in __all__:
     _value = globals()[_name]
     if isinstance(_value, type) and _value.__module__.startswith("bytepair_client."):

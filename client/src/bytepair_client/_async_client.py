@@ -1,4 +1,4 @@
-"""The client for asyncio."""
+"""The asyncio client."""
 
 from __future__ import annotations
 
@@ -28,50 +28,50 @@ async def _value(client: AsyncTokenizerClient, call: Prepared[Any, Plain]) -> Pl
     return await call.value(client)
 
 
-async def _answer(raw: AsyncRawResponses, call: Prepared[Response, Any]) -> Response:
-    return await call.answer(raw._client)
+async def _response(raw: AsyncRawResponses, call: Prepared[Response, Any]) -> Response:
+    return await call.response(raw._client)
 
 
 def plain(
     operation: Callable[Concatenate[Defaults, P], Prepared[Any, Plain]],
 ) -> Callable[Concatenate[AsyncTokenizerClient, P], Coroutine[Any, Any, Plain]]:
-    """The method that returns the plain value of an answer."""
+    """A method that returns the plain value of the response."""
     return method_of(operation, _value)
 
 
 def raw(
     operation: Callable[Concatenate[Defaults, P], Prepared[Response, Any]],
 ) -> Callable[Concatenate[AsyncRawResponses, P], Coroutine[Any, Any, Response]]:
-    """The method that returns an answer."""
-    return method_of(operation, _answer)
+    """A method that returns the response message."""
+    return method_of(operation, _response)
 
 
 def stream(
     operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Plain]],
 ) -> Callable[Concatenate[AsyncTokenizerClient, P], AsyncStream[Response, Plain]]:
-    """The method that gives the plain value of each answer."""
+    """A method that returns an iterator of plain values."""
     return method_of(operation, AsyncStream)
 
 
 def raw_stream(
     operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Any]],
 ) -> Callable[Concatenate[AsyncRawResponses, P], AsyncStream[Response, Response]]:
-    """The method that gives the answers."""
+    """A method that returns an iterator of response messages."""
     return method_of(operation, lambda raw, call: AsyncStream(raw._client, call.with_messages()))
 
 
 class AsyncTokenizerClient(BaseClient):
-    """A client of the tokenizer service, for the many tasks of one event loop.
+    """An asyncio client of the tokenizer service.
 
-    It belongs to the loop in which its first call is made.
+    It belongs to the event loop that runs its first call.
 
         async with AsyncTokenizerClient("localhost:50051", encoding="o200k_base") as client:
             ids = await client.encode("Hello, world")
 
-    Methods return plain values: ids, a text, a number. Those whose names end in `_stream` read an
-    iterable, asynchronous or not, and send each item as it comes; `decode_stream`, `encode_stream`
-    and `split_stream` return an asynchronous iterator at once. Every error is a TokenizerError;
-    each method lists the types specific to it.
+    Methods return plain values: ids, text or a number. Methods named `…_stream` read an iterable,
+    asynchronous or not, and send each item when it arrives; `decode_stream`, `encode_stream` and
+    `split_stream` are not awaited: they return an asynchronous iterator. Every error is a
+    TokenizerError; each method documents its own types.
     """
 
     encode = plain(encoding.encode)
@@ -103,12 +103,14 @@ class AsyncTokenizerClient(BaseClient):
 
     @property
     def with_raw_response(self) -> AsyncRawResponses:
-        """The same methods with the same arguments. They return the messages of `bytepair.v1`, with
-        the canonical encoding, its fingerprint, and each error of a batch in its place."""
+        """The same methods, returning messages of `bytepair.v1` instead of plain values.
+
+        These also hold the canonical encoding, its fingerprint, and the error of each batch item.
+        """
         return AsyncRawResponses(self)
 
     async def close(self) -> None:
-        """Close the connections. Running calls are Cancelled, later ones ClientClosed."""
+        """Close the connections. Running calls raise Cancelled, later ones ClientClosed."""
         channel = self._take_channel()
         if channel is not None:
             await channel.close()
@@ -129,18 +131,18 @@ class AsyncTokenizerClient(BaseClient):
     ) -> Response:
         rpc = self._rpc(method)
         sent = rpc(payload, timeout=seconds, metadata=self._metadata)
-        answer: Response = await self._wait(sent, timeout)
-        return answer
+        response: Response = await self._wait(sent, timeout)
+        return response
 
-    async def _wait(self, answer: Awaitable[R], timeout: float | None) -> R:
-        """Wait for an answer, whose failure is one of this package."""
+    async def _wait(self, response: Awaitable[R], timeout: float | None) -> R:
+        """Wait for a response. Raises TokenizerError instead of gRPC's errors."""
         try:
-            return await answer
+            return await response
         except grpc.aio.AioRpcError as error:
             raise self._error(cast(FailedCall, error), timeout) from error
         except asyncio.CancelledError as error:
             if self._closed.is_set() and not is_being_cancelled():
-                # close() cancels the call, but not the task that waits for it.
+                # close() cancelled the call, not this task.
                 raise cut_off(self.target) from error
             raise
 
@@ -150,8 +152,8 @@ class AsyncTokenizerClient(BaseClient):
             raise self._closed_error()
 
     async def _collect(self, stream: StreamCall[Any, Any]) -> list[Any]:
-        async with AsyncStream(self, stream) as answers:
-            return [answer async for answer in answers]
+        async with AsyncStream(self, stream) as responses:
+            return [response async for response in responses]
 
     async def _run_all(
         self,
@@ -184,7 +186,7 @@ class AsyncTokenizerClient(BaseClient):
 
 
 class AsyncRawResponses:
-    """The methods of an AsyncTokenizerClient, answering with the messages of `bytepair.v1`."""
+    """The methods of an AsyncTokenizerClient, returning messages of `bytepair.v1`."""
 
     def __init__(self, client: AsyncTokenizerClient) -> None:
         self._client = client

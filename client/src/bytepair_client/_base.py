@@ -1,4 +1,4 @@
-"""The base of both clients: their options, and every decision of a call."""
+"""The base of both clients: options, retries, fallbacks and errors. Subclasses add the I/O."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ R = TypeVar("R")
 
 
 class BaseClient(ABC):
-    """Everything about a client but its input and output.
+    """Everything about a client except its input and output.
 
-    Nothing is connected before the first call, so that a client may be made before a process
-    forks or an event loop runs; files that options name are read at once.
+    The client connects on its first call, so it may be created before the process forks or an event
+    loop runs. Certificate files are read by the constructor.
     """
 
     def __init__(
@@ -48,37 +48,36 @@ class BaseClient(ABC):
         keepalive: float | None = options.DEFAULT_KEEPALIVE_S,
         user_agent: str | None = None,
     ) -> None:
-        """Make a client. It is safe to be used by many threads, or by many tasks of one loop.
+        """Create a client. Many threads, or the tasks of one event loop, may share it.
 
         Args:
-            target: Any gRPC target: "host:port" and "dns:///host:port" balance calls over all
-                addresses of the host, "unix:path" is a socket.
-            encoding: For calls that name none: a name or alias.
+            target: A gRPC target. "host:port" and "dns:///host:port" balance calls over all
+                addresses of the host; "unix:path" is a socket.
+            encoding: The encoding of calls that name none: a name or alias.
             expected_fingerprint: Calls that use `encoding` fail with FingerprintMismatch unless
                 the server's encoding has this fingerprint.
-            timeout: Seconds that a call gets, retries included; None for no deadline.
+            timeout: Seconds for each call, retries included; None for no deadline.
             api_key: Sent with every call as "authorization: Bearer …". Without TLS anyone on
                 the network path can read it.
-            tls: True for TLS with gRPC's own roots, Tls(…) for other certificates; False for
-                none.
-            metadata: Sent with every call: names in lower case, and values.
-            max_attempts: Attempts in a row that may fail because no server answers or it is
-                stopping, at least 1 (no retries).
-            wait_for_quota: True: a call over this caller's quota waits as long as the server
-                says and is sent again, instead of failing with QuotaExceeded. The wait is not
-                part of `timeout`.
+            tls: True for TLS with gRPC's root certificates, Tls(…) for others; False for no TLS.
+            metadata: Names, in lower case, and values to send with every call.
+            max_attempts: Maximum number of consecutive failures because no server answers, or the
+                server is stopping. At least 1, which means no retries.
+            wait_for_quota: If True, a call over the caller's quota waits for the time that the
+                server names and is sent again, instead of failing with QuotaExceeded. The wait does
+                not count towards `timeout`.
             max_requests_per_second: Maximum rate of calls, retries and streams included; None for
                 no limit.
-            max_unary_bytes: A larger text, or more ids than a fourth of this, is streamed
-                instead of sent in one request. Ideally the server's `max_input_bytes`.
-            max_request_bytes: A larger request is errors.InputTooLarge before it is sent. The
-                server has limits of its own.
-            max_response_bytes: A larger answer is ResourceExhausted.
-            keepalive: Seconds without traffic during a call after which the connection is
-                checked by a ping; None for no pings.
-            user_agent: Text to put before the client's own name in the user agent.
+            max_unary_bytes: A text of more bytes, or a list of more ids than a quarter of this, is
+                streamed instead of sent in one request. Ideally the server's `max_input_bytes`.
+            max_request_bytes: A larger request fails with InputTooLarge before it is sent. The
+                server has its own limits.
+            max_response_bytes: A larger response fails with ResourceExhausted.
+            keepalive: Seconds without traffic during a call before a ping checks the connection;
+                None for no pings.
+            user_agent: Text before the client's own name in the user agent.
         Raises:
-            InvalidOption: One is outside its domain, or a certificate cannot be read.
+            InvalidOption: An option is out of range, or a certificate cannot be read.
         """
         self.target = options.utf8("target", target)
         if "://" in target and target.startswith("http"):
@@ -118,22 +117,26 @@ class BaseClient(ABC):
 
     @abstractmethod
     def _open(self, arguments: Sequence[tuple[str, str | int]]) -> Any:
-        """A new channel to the target; a grpc.Channel or a grpc.aio.Channel."""
+        """Create the channel: a grpc.Channel or a grpc.aio.Channel."""
 
     @abstractmethod
     async def _send(
         self, method: Method[Response], payload: bytes, seconds: float | None, timeout: float | None
     ) -> Response:
-        """Send a request and wait for its answer: `seconds` are those of this attempt, and
-        `timeout` those of the whole call, for messages."""
+        """Send a request and wait for the response.
+
+        Args:
+            seconds: The time left for this attempt.
+            timeout: The timeout of the whole call, for error messages.
+        """
 
     @abstractmethod
     async def _sleep(self, seconds: float) -> None:
-        """Wait. Raises ClientClosed if the client is closed meanwhile."""
+        """Sleep. Raises ClientClosed if the client is closed meanwhile."""
 
     @abstractmethod
     async def _collect(self, stream: StreamCall[Any, Any]) -> list[Any]:
-        """Carry out a stream. Returns its answers."""
+        """Run a stream to its end. Returns all responses."""
 
     @abstractmethod
     async def _run_all(
@@ -143,15 +146,15 @@ class BaseClient(ABC):
         most: int,
         take: Callable[[R], None],
     ) -> None:
-        """Run `function` for every argument, at most `most` at a time, and hand on each result in
+        """Run `function` on every argument, at most `most` at a time. Pass the results to `take` in
         order."""
 
     @abstractmethod
     async def _find_fault(self) -> str | None:
-        """What is wrong with the connection, by `_connection_fault`."""
+        """Run `_connection_fault` without blocking an event loop."""
 
     def _rpc(self, method: Method[Any]) -> Callable[..., Any]:
-        """The callable of `method`, on the channel that the first use opens."""
+        """The gRPC callable of `method`. The first use opens the channel."""
         rpc = self._rpcs.get(method.path)
         if rpc is None or self._closed.is_set():
             with self._lock:
@@ -166,14 +169,14 @@ class BaseClient(ABC):
         return rpc
 
     def _take_channel(self) -> Any:
-        """Mark the client as closed and hand over its channel, which is to be closed; or None."""
+        """Mark the client as closed. Returns the channel to close; None if there is none."""
         with self._lock:
             self._closed.set()
             channel, self._channel = self._channel, None
         return channel
 
-    async def _answer(self, call: Call[Response, Any]) -> Response:
-        """Send one request, or what takes its place where the input is too large for one."""
+    async def _execute(self, call: Call[Response, Any]) -> Response:
+        """Send one request, or its fallback if the input is too large for one request."""
         limit: int | None = None
         if call.fallback is None or not call.is_large:
             try:
@@ -181,7 +184,7 @@ class BaseClient(ABC):
             except errors.InputTooLarge as rejection:
                 if call.fallback is None or rejection.code is None:
                     raise
-                if rejection.field == "message":  # which is rejected before it is read
+                if rejection.field == "message":  # the limit of the whole request
                     limit = (rejection.limit or 0) // 4
                 elif rejection.field in ("text", "ids"):
                     limit = rejection.limit
@@ -190,13 +193,13 @@ class BaseClient(ABC):
         fallback = call.fallback(limit)
         if isinstance(fallback.call, Call):
             part = fallback.call
-            answers = [await self._unary(part.method, part.request, part.timeout)]
+            responses = [await self._unary(part.method, part.request, part.timeout)]
         else:
-            answers = await self._collect(fallback.call)
-        if not answers:
-            message = f"{self.target}: the stream ended without an answer"
+            responses = await self._collect(fallback.call)
+        if not responses:
+            message = f"{self.target}: the stream ended without a response"
             raise errors.InternalError(message, code="OK")
-        return fallback.join(answers)
+        return fallback.join(responses)
 
     async def _unary(
         self, method: Method[Response], request: Message, timeout: float | None
@@ -218,7 +221,7 @@ class BaseClient(ABC):
             await self._sleep(seconds)
 
     async def _explain(self, failure: errors.TokenizerError) -> None:
-        """Add to a failure what is wrong with the connection, where gRPC does not say it."""
+        """Replace the message of a failed connection by its cause, if gRPC does not say it."""
         if not isinstance(failure, errors.Unavailable) or failure.reason is not None:
             return
         fault = await self._find_fault()
@@ -233,7 +236,7 @@ class BaseClient(ABC):
         return _channel.connection_fault(self.target, self._context, name)
 
     def _payload(self, request: Message) -> bytes:
-        """The bytes of a request, if it may be sent."""
+        """Serialise a request. Raises InputTooLarge if it exceeds `max_request_bytes`."""
         payload = request.SerializeToString()
         if len(payload) > self._max_request_bytes:
             raise errors.InputTooLarge(
@@ -248,7 +251,7 @@ class BaseClient(ABC):
         return payload
 
     def _attempts(self, timeout: float | None) -> Attempts:
-        """For one call or stream, which has this many seconds; None for no deadline."""
+        """The attempts of one call or stream with this timeout."""
         return Attempts(
             self._max_attempts,
             timeout,

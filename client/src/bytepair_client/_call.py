@@ -1,8 +1,8 @@
-"""From an operation to a method: the call, stream or batch that a client carries out.
+"""Calls, and the methods of a client that are made from operations.
 
-What a client does for one of them is written once, as coroutines that await the client's input and
-output. That of TokenizerClient blocks and never suspends, so that `run` takes a coroutine to its
-end; AsyncTokenizerClient awaits it.
+The logic of a call is written once, as coroutines that await the client's I/O. In TokenizerClient
+the I/O blocks and never suspends, so `run` completes such a coroutine without an event loop;
+AsyncTokenizerClient awaits it.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ Plain = TypeVar("Plain")
 class Method(Generic[Response]):
     """One RPC."""
 
-    path: str  # as HTTP/2 carries it: "/package.Service/Method"
+    path: str  # "/package.Service/Method"
     parse: Callable[[bytes], Response]
-    streamed: bool = False  # whether many requests may be sent, and many answers come
+    streamed: bool = False  # bidirectional
 
 
 def method(
     response: type[Response], name: str, service: str = SERVICE, *, streamed: bool = False
 ) -> Method[Response]:
-    """The RPC `name` of a service, which answers with `response`."""
+    """The RPC `name` of `service`, which returns a `response`."""
     return Method(f"/{service}/{name}", response.FromString, streamed)
 
 
@@ -48,50 +48,50 @@ class Prepared(ABC, Generic[Response, Plain]):
     """A call or a batch."""
 
     @abstractmethod
-    async def answer(self, client: Any) -> Response:
-        """Carry it out by a BaseClient, for its answer."""
+    async def response(self, client: Any) -> Response:
+        """Run it on a BaseClient. Returns the response message."""
 
     @abstractmethod
     async def value(self, client: Any) -> Plain:
-        """Carry it out by a BaseClient, for its plain value: ids, a text, a number."""
+        """Run it on a BaseClient. Returns the plain value: ids, text or a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Prepared[Response, Plain]):
-    """One call and what its caller wants of the answer."""
+    """One unary call."""
 
     method: Method[Response]
     request: Message
     timeout: float | None  # seconds; None for no deadline
     plain: Callable[[Response], Plain]
-    #: Makes what gives the same answer for what is too large for one request. Its argument is the
-    #: server's limit in bytes, where that is known.
+    #: For an input that is too large for one request. The argument is the server's limit in bytes;
+    #: None if it is unknown.
     fallback: Callable[[int | None], Fallback[Response]] | None = None
-    is_large: bool = False  # whether to use it at once; `request` is not complete then
+    is_large: bool = False  # use `fallback` at once; `request` lacks the input
 
-    async def answer(self, client: Any) -> Response:
-        answer: Response = await client._answer(self)
-        return answer
+    async def response(self, client: Any) -> Response:
+        response: Response = await client._execute(self)
+        return response
 
     async def value(self, client: Any) -> Plain:
-        return self.plain(await client._answer(self))
+        return self.plain(await client._execute(self))
 
 
 @dataclass(frozen=True, slots=True)
 class StreamCall(Generic[Response, Plain]):
-    """One call that sends as its source gives. It can be carried out once."""
+    """One streaming call. It can be run once."""
 
     method: Method[Response]
-    buffer: SendBuffer[Any]  # makes the requests; empty so far
+    buffer: SendBuffer[Any]
     source: Iterable[Any] | AsyncIterable[Any]
     timeout: float | None  # seconds for the whole stream; None for no deadline
-    plain: Callable[[Response], Plain]  # an empty value is not given to the caller
-    answers_each: bool = True  # whether each request has an answer, or only the last
+    plain: Callable[[Response], Plain]  # empty values are not returned to the caller
+    response_per_request: bool = True  # False: one response, to the last request
     read_again: Callable[[], Iterable[Any] | AsyncIterable[Any]] | None = None  # the source
-    gives_lists: bool = False  # whether the caller gets the elements of plain values one by one
+    gives_lists: bool = False  # plain values are lists, whose elements the caller gets one by one
 
     def with_messages(self) -> StreamCall[Response, Response]:
-        """The same call, which gives the messages themselves. It takes this one's place."""
+        """This call with response messages as values. It replaces this one."""
         call: Any = replace(self, plain=_itself, gives_lists=False)
         messages: StreamCall[Response, Response] = call
         return messages
@@ -99,39 +99,38 @@ class StreamCall(Generic[Response, Plain]):
 
 @dataclass(frozen=True, slots=True)
 class Fallback(Generic[Response]):
-    """A stream whose answers together, of which there is at least one, are that of one call; or a
-    call with a part of the input, which has one."""
+    """A stream, or a call with a part of the input, whose result is that of a large call."""
 
     call: StreamCall[Any, Any] | Call[Any, Any]
-    join: Callable[[Sequence[Any]], Response]
+    join: Callable[[Sequence[Any]], Response]  # from at least one response
 
 
 def run(work: Coroutine[Any, Any, R]) -> R:
-    """The result of a coroutine that never suspends."""
+    """Run a coroutine that never suspends. Returns its result."""
     try:
         work.send(None)
     except StopIteration as end:
         result: R = end.value
         return result
-    raise AssertionError("the input and output of TokenizerClient never suspends")
+    raise AssertionError("the I/O of TokenizerClient never suspends")
 
 
-def _itself(answer: Any) -> Any:
-    return answer
+def _itself(response: Any) -> Any:
+    return response
 
 
 def method_of(
     operation: Callable[..., Any], carry_out: Callable[[Any, Any], Any]
 ) -> Callable[..., Any]:
-    """The method that makes the call of `operation` and carries it out.
+    """A method of a client that makes the call of `operation` and runs it.
 
-    `help()` shows each option by its name. The method raises TypeError for more positional
-    arguments than it takes, or for others than it has.
+    Its signature names every option, for `help()`. It raises TypeError for too many positional
+    arguments and for unknown ones.
 
     Args:
-        operation: Makes a call of the client's Defaults and the method's arguments.
-        carry_out: Gives the result of the method, for what it is called on and the call. If it is
-            a coroutine function, so is the method.
+        operation: Makes a call from the client's Defaults and the method's arguments.
+        carry_out: Runs the call, given the object that the method is called on. If it is a
+            coroutine function, so is the method.
     """
     signature = _signature(operation)
     parameters = list(signature.parameters.values())[1:]
@@ -175,7 +174,12 @@ def _signature(operation: Callable[..., Any]) -> Signature:
         rest = parameters.pop()
         (options,) = get_args(rest.annotation)  # of Unpack
         parameters += (
-            Parameter(name, Parameter.KEYWORD_ONLY, default=NOT_GIVEN, annotation=annotation)
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                default=NOT_GIVEN,
+                annotation=annotation,
+            )
             for name, annotation in get_type_hints(options).items()
         )
     return Signature([first.replace(name="self", annotation=Parameter.empty), *parameters])

@@ -1,4 +1,4 @@
-"""The gRPC channel of a client, and clear messages for a failed connection."""
+"""The gRPC channel of a client, and the cause of a failed connection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bytepair_client import __version__
 from bytepair_client import _options as options
 
 KEEPALIVE_TIMEOUT_S = 10.0
-# gRPC's own second would outlast every retry of a call, and two minutes a server's absence.
+# gRPC's defaults, 1 s and 120 s, are longer than the retries of a call and than a server restart.
 RECONNECT_INITIAL_BACKOFF_S: Final = 0.1
 RECONNECT_MAX_BACKOFF_S: Final = 2.0
 
@@ -34,7 +34,7 @@ _OTHER_NAME: Final = (
     "the server's certificate is for another name than the target's: give that name, by "
     "Tls(server_name=…)"
 )
-#: What gRPC calls "Socket closed".
+#: gRPC says "Socket closed".
 CLOSED: Final = (
     "the server closed the connection. If it asks for client certificates, give one by "
     "Tls(client_certificate=…, client_key=…)"
@@ -81,8 +81,8 @@ def channel_arguments(
 
 
 def _authority(target: str) -> str | None:
-    """What to send as the authority where gRPC would send a path or a list of addresses, which
-    servers built on the Rust crate h2 reject (hyperium/tonic#742); None for gRPC's own."""
+    """The authority to send instead of a path or a list of addresses, which servers built on the
+    Rust crate h2 reject (hyperium/tonic#742); None for gRPC's default."""
     kind, _, rest = target.partition(":")
     if kind in ("unix", "unix-abstract"):
         return "localhost"
@@ -94,19 +94,19 @@ def _authority(target: str) -> str | None:
 def connection_fault(
     target: str, context: ssl.SSLContext | None, server_name: str | None
 ) -> str | None:
-    """Find out what is wrong with the connection to a target, by one more connection.
+    """Find the cause of a failed connection by connecting once more, for at most a second.
 
-    It takes at most a second. gRPC names the error of one address only: of `localhost` often that
-    of ::1, where nothing listens.
+    gRPC names the error of one address only: for `localhost` often that of ::1, where nothing
+    listens.
 
     Args:
         target: The client's target.
-        context: Trusts the client's authorities; without any, those of the system. None if the
-            client does not encrypt.
+        context: Trusts the client's root certificates, or if it has none, those of the system. None
+            without TLS.
         server_name: The expected name in the certificate; None for the target's host.
     Returns:
-        The fault and its remedy; None if it is unknown, if nothing is wrong, or if the target is
-        not a single host and port.
+        The cause and its remedy; None if it is unknown, if the connection succeeds, or if the
+        target is not a single host and port.
     """
     named = _HOST_AND_PORT.fullmatch(target)
     if named is None:
@@ -114,7 +114,7 @@ def connection_fault(
     if context is None:
         asking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         asking.check_hostname = False
-        asking.verify_mode = ssl.CERT_NONE  # nothing is sent; only the protocol is requested
+        asking.verify_mode = ssl.CERT_NONE  # nothing is sent; only the handshake matters
     else:
         asking = context
         if not asking.cert_store_stats()["x509_ca"]:
@@ -130,7 +130,7 @@ def connection_fault(
     except ssl.SSLEOFError:
         return None
     except ssl.SSLError as error:
-        speaks = "ALERT" in (error.reason or "")  # such as one that asks for a certificate
+        speaks = "ALERT" in (error.reason or "")  # a TLS alert, such as "certificate required"
         if context is None:
             return _SPEAKS_TLS if speaks else None
         return None if speaks else _NO_TLS

@@ -1,4 +1,4 @@
-"""The client for ordinary, threaded programs."""
+"""The synchronous client."""
 
 from __future__ import annotations
 
@@ -28,40 +28,40 @@ R = TypeVar("R")
 def plain(
     operation: Callable[Concatenate[Defaults, P], Prepared[Any, Plain]],
 ) -> Callable[Concatenate[TokenizerClient, P], Plain]:
-    """The method that returns the plain value of an answer."""
+    """A method that returns the plain value of the response."""
     return method_of(operation, lambda client, call: run(call.value(client)))
 
 
 def raw(
     operation: Callable[Concatenate[Defaults, P], Prepared[Response, Any]],
 ) -> Callable[Concatenate[RawResponses, P], Response]:
-    """The method that returns an answer."""
-    return method_of(operation, lambda raw, call: run(call.answer(raw._client)))
+    """A method that returns the response message."""
+    return method_of(operation, lambda raw, call: run(call.response(raw._client)))
 
 
 def stream(
     operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Plain]],
 ) -> Callable[Concatenate[TokenizerClient, P], Stream[Response, Plain]]:
-    """The method that gives the plain value of each answer."""
+    """A method that returns an iterator of plain values."""
     return method_of(operation, Stream)
 
 
 def raw_stream(
     operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Any]],
 ) -> Callable[Concatenate[RawResponses, P], Stream[Response, Response]]:
-    """The method that gives the answers."""
+    """A method that returns an iterator of response messages."""
     return method_of(operation, lambda raw, call: Stream(raw._client, call.with_messages()))
 
 
 class TokenizerClient(BaseClient):
-    """A client of the tokenizer service, usable from many threads at once.
+    """A synchronous client of the tokenizer service, safe for threads.
 
         with TokenizerClient("localhost:50051", encoding="o200k_base") as client:
             ids = client.encode("Hello, world")
 
-    Methods return plain values: ids, a text, a number. Those whose names end in `_stream` read an
-    iterable and send each item as it comes; `decode_stream`, `encode_stream` and `split_stream`
-    return an iterator. Every error is a TokenizerError; each method lists the types specific to it.
+    Methods return plain values: ids, text or a number. Methods named `…_stream` read an iterable
+    and send each item when it arrives; `decode_stream`, `encode_stream` and `split_stream` return
+    an iterator. Every error is a TokenizerError; each method documents its own types.
     """
 
     encode = plain(encoding.encode)
@@ -93,12 +93,14 @@ class TokenizerClient(BaseClient):
 
     @property
     def with_raw_response(self) -> RawResponses:
-        """The same methods with the same arguments. They return the messages of `bytepair.v1`, with
-        the canonical encoding, its fingerprint, and each error of a batch in its place."""
+        """The same methods, returning messages of `bytepair.v1` instead of plain values.
+
+        These also hold the canonical encoding, its fingerprint, and the error of each batch item.
+        """
         return RawResponses(self)
 
     def close(self) -> None:
-        """Close the connections. Running calls are Cancelled, later ones ClientClosed."""
+        """Close the connections. Running calls raise Cancelled, later ones ClientClosed."""
         channel = self._take_channel()
         if channel is not None:
             channel.close()
@@ -114,19 +116,19 @@ class TokenizerClient(BaseClient):
             return grpc.insecure_channel(self.target, arguments)
         return grpc.secure_channel(self.target, self._credentials, arguments)
 
-    # These block, and never suspend: `run` relies on it.
+    # These coroutines block and never suspend, as `run` requires.
 
     async def _send(
         self, method: Method[Response], payload: bytes, seconds: float | None, timeout: float | None
     ) -> Response:
         try:
-            answer: Response = self._start(method, payload, seconds)
+            response: Response = self._start(method, payload, seconds)
         except grpc.RpcError as error:
             raise self._error(cast(FailedCall, error), timeout) from error
-        return answer
+        return response
 
     def _start(self, method: Method[Any], request: object, seconds: float | None) -> Any:
-        """Begin an RPC; one that is not streamed has ended then."""
+        """Start an RPC. Returns the response of a unary one, the call of a stream."""
         rpc = self._rpc(method)
         try:
             return rpc(request, timeout=seconds, metadata=self._metadata)
@@ -140,8 +142,8 @@ class TokenizerClient(BaseClient):
             raise self._closed_error()
 
     async def _collect(self, stream: StreamCall[Any, Any]) -> list[Any]:
-        with Stream(self, stream) as answers:
-            return list(answers)
+        with Stream(self, stream) as responses:
+            return list(responses)
 
     async def _run_all(
         self,
@@ -152,7 +154,7 @@ class TokenizerClient(BaseClient):
     ) -> None:
         arguments = iter(arguments)
         first, second = next(arguments), next(arguments, None)
-        if second is None:  # which needs no threads
+        if second is None:  # a single argument needs no threads
             take(await function(first))
             return
         under_way: deque[Future[R]] = deque()
@@ -172,7 +174,7 @@ class TokenizerClient(BaseClient):
 
 
 class RawResponses:
-    """The methods of a TokenizerClient, answering with the messages of `bytepair.v1`."""
+    """The methods of a TokenizerClient, returning messages of `bytepair.v1`."""
 
     def __init__(self, client: TokenizerClient) -> None:
         self._client = client

@@ -1,6 +1,6 @@
 """The exceptions of this package, as one tree.
 
-    TokenizerError                                  everything that this package raises on purpose
+    TokenizerError                                  base class
     ├── RequestRejected                             the same request would be rejected again
     │   ├── UnknownEncoding            LookupError  UNKNOWN_ENCODING
     │   ├── FingerprintMismatch        ValueError   FINGERPRINT_MISMATCH
@@ -24,15 +24,14 @@
     ├── Unavailable              ConnectionError    no server answered at the target
     │   └── Draining                                DRAINING
     ├── StreamIdle                                  STREAM_IDLE
-    ├── DeadlineExceeded         TimeoutError       no answer within the timeout
+    ├── DeadlineExceeded         TimeoutError       no response within the timeout
     ├── Cancelled                                   the call was cancelled
     ├── InternalError                               a bug of the server, or lost messages
     └── ClientClosed             RuntimeError       a call after close()
 
-In capitals: the reason of the service that the type stands for. A reason that this version of
-the package does not know is a TokenizerError whose `reason` names it. The facts of an error are
-attributes; they are None if the server did not send them.
-No message holds the text of a request.
+Capitals show the reason of the service that a type stands for. A reason that this version of the
+package does not know gives a TokenizerError whose `reason` names it. The values in a message are
+also attributes; one that the server did not send is None. No message holds the text of a request.
 """
 
 from __future__ import annotations
@@ -81,17 +80,16 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class TokenizerError(Exception):
-    """Base of everything that this package raises on purpose.
+    """Base class of the exceptions of this package, except for TypeError.
 
     Attributes:
-        message: For people. Its wording may change.
-        code: The status that the call ended with, such as "INVALID_ARGUMENT"; None if the
-            request was rejected before it was sent.
-        reason: Machine-readable, such as "UNKNOWN_ENCODING"; None for failures of gRPC or of a
-            proxy.
+        message: For people. The wording may change.
+        code: The gRPC status, such as "INVALID_ARGUMENT"; None if the client rejected the request
+            before it was sent.
+        reason: Machine-readable, such as "UNKNOWN_ENCODING"; None for errors of gRPC or a proxy.
         metadata: Every value that the message quotes, by name; empty if there is none.
-        item: The index of the failing item of a batch; None outside batches.
-        request_id: The id of the call in the server's log; None if there was no answer.
+        item: The index of the failed batch item; None outside batches.
+        request_id: The id of the call in the server's log; None if there was no response.
     """
 
     REASON: ClassVar[str | None] = None
@@ -125,7 +123,7 @@ class TokenizerError(Exception):
 
 
 class _Fact(Generic[T]):
-    """An attribute of an error: the metadata of its name; None where the failing side sent none."""
+    """An attribute of an error, read from the metadata of its name; None if that is missing."""
 
     def __init__(self, parse: Callable[[str], T | None], doc: str) -> None:
         self._parse = parse
@@ -145,7 +143,7 @@ class _Fact(Generic[T]):
         return None if value is None else self._parse(value)
 
     def __set__(self, error: TokenizerError, value: object) -> NoReturn:
-        raise AttributeError(f"{self._name} cannot be set: it is what the failing side sent")
+        raise AttributeError(f"{self._name} is read-only")
 
 
 def _whole(value: str) -> int | None:
@@ -153,63 +151,63 @@ def _whole(value: str) -> int | None:
 
 
 class RequestRejected(TokenizerError):
-    """The request is at fault: sending it again would end the same way."""
+    """The request is invalid: the same request would fail again."""
 
 
 class UnknownEncoding(RequestRejected, LookupError, reason="UNKNOWN_ENCODING"):
-    """The server has no encoding or alias of this name; `list_encodings()` shows what it has.
+    """The server has no encoding or alias of this name; `list_encodings()` lists them.
 
-    `metadata["nearest"]` has similar names that it knows, separated by commas, if there are any.
+    `metadata["nearest"]` has similar names, separated by commas, if there are any.
     """
 
     encoding = _Fact(str, "The name that was requested.")
 
 
 class FingerprintMismatch(RequestRejected, ValueError, reason="FINGERPRINT_MISMATCH"):
-    """The server's encoding is not the one that `expected_fingerprint` names."""
+    """The server's encoding does not have the `expected_fingerprint`."""
 
     encoding = _Fact(str, "The encoding that was requested.")
     expected = _Fact(str, "The fingerprint that the request expected.")
-    actual = _Fact(str, "The fingerprint of what the server has under that name.")
+    actual = _Fact(str, "The fingerprint of the server's encoding.")
 
 
 class SpecialTokenInText(RequestRejected, ValueError, reason="SPECIAL_TOKEN_IN_TEXT"):
-    """The text contains a special token that is neither allowed nor read as ordinary text."""
+    """The text contains a special token that is not allowed, and `disallowed_special` is "all"."""
 
     token = _Fact(str, "The special token.")
     byte_offset = _Fact(_whole, "Where it starts, in bytes of the text's UTF-8.")
 
 
 class UnknownTokenId(RequestRejected, LookupError, reason="UNKNOWN_TOKEN_ID"):
-    """An id that the encoding does not have, or that no encoding can have."""
+    """The encoding has no token with this id."""
 
-    index = _Fact(_whole, "Its position in the ids that were given.")
+    index = _Fact(_whole, "The index of the id in the input.")
 
 
 class InvalidUtf8(RequestRejected, ValueError, reason="INVALID_UTF8"):
-    """Text with a lone surrogate, or ids whose bytes are not UTF-8 under `errors="strict"`."""
+    """Text with a lone surrogate, or with `errors="strict"`, ids whose bytes are not UTF-8."""
 
     byte_offset = _Fact(
-        _whole, "Where the fault starts, in bytes of the text's UTF-8 or of the decoded ids."
+        _whole, "Where the invalid part starts, in bytes of the text's UTF-8 or of the decoded ids."
     )
 
 
 class InputTooLarge(RequestRejected, ValueError, reason="INPUT_TOO_LARGE"):
-    """More bytes, ids or items than one request may hold."""
+    """The input has more bytes, ids or items than the limit."""
 
-    field = _Fact(str, 'What is too large: a field of the request, or "request" for all of it.')
-    limit = _Fact(_whole, "The most that is accepted, in bytes, ids or items.")
-    size = _Fact(_whole, "What was given, in the same unit.")
+    field = _Fact(str, 'The field that is too large, or "request" for the whole request.')
+    limit = _Fact(_whole, "The limit, in bytes, ids or items.")
+    size = _Fact(_whole, "The size of the input, in the same unit.")
 
 
 class InvalidOption(RequestRejected, ValueError, reason="INVALID_OPTION"):
-    """An option outside its domain, or two that exclude each other."""
+    """An option is out of range, or two options exclude each other."""
 
     field = _Fact(str, "The option, or the field of the request.")
 
 
 class SpecialTokenNotPermitted(RequestRejected, reason="SPECIAL_TOKEN_NOT_PERMITTED"):
-    """A special token beyond what the operator lets this caller use."""
+    """The operator does not permit this special token to the caller."""
 
     token = _Fact(str, "The special token that was requested.")
     encoding = _Fact(str, "The encoding that the request named.")
@@ -229,87 +227,89 @@ class ChatFormatMismatch(RequestRejected, ValueError, reason="CHAT_FORMAT_MISMAT
 
 
 class ChatFormatNotPermitted(RequestRejected, reason="CHAT_FORMAT_NOT_PERMITTED"):
-    """A chat format beyond what the operator lets this caller use."""
+    """The operator does not permit this chat format to the caller."""
 
     format = _Fact(str, "The format that was requested.")
 
 
 class InvalidChat(RequestRejected, ValueError, reason="INVALID_CHAT"):
-    """The chat format has no way to write this chat."""
+    """The chat format cannot represent this chat."""
 
-    index = _Fact(_whole, 'Which message, or which tool if `field` begins with "tools".')
-    field = _Fact(str, "The field at fault.")
-    rule = _Fact(str, 'The rule that it breaks, such as "role_unknown".')
+    index = _Fact(
+        _whole, 'The index of the message, or of the tool if `field` begins with "tools".'
+    )
+    field = _Fact(str, "The invalid field.")
+    rule = _Fact(str, 'The rule that is broken, such as "role_unknown".')
 
 
 class TemplateLimit(RequestRejected, ValueError, reason="TEMPLATE_LIMIT"):
-    """The operator's chat template does more than it may for a chat of this size."""
+    """The operator's chat template exceeded its limit for a chat of this size."""
 
-    limit = _Fact(str, 'What it used up: "steps", "depth", "width" or "integer".')
+    limit = _Fact(str, 'The limit: "steps", "depth", "width" or "integer".')
 
 
 class BudgetTooSmall(RequestRejected, ValueError, reason="BUDGET_TOO_SMALL"):
-    """What must be kept has more tokens than `max_tokens` leaves: the messages that `fit_chat`
-    keeps, the marker of `truncate`, or one character for `split`."""
+    """`max_tokens` is too small for the messages that `fit_chat` must keep, for the marker of
+    `truncate`, or for one character in `split`."""
 
-    needed = _Fact(_whole, "The tokens that they need.")
-    budget = _Fact(_whole, "The tokens that there are.")
+    needed = _Fact(_whole, "The number of tokens that are needed.")
+    budget = _Fact(_whole, "The number of tokens that are available.")
 
 
 class Unauthenticated(RequestRejected, reason="UNAUTHENTICATED"):
-    """The server wants an API key or a client certificate, and got none that it knows."""
+    """The API key or client certificate that the server requires is missing or unknown."""
 
 
 class Unimplemented(RequestRejected):
-    """The server has no such RPC: an older bytepair, or another program."""
+    """The server does not have this RPC: it is an older version or another program."""
 
 
 class ResourceExhausted(TokenizerError):
-    """A limit on the way: a message larger than either side takes, or a proxy's rate limit.
+    """A limit of gRPC or a proxy: a message that is too large, or a rate limit.
 
     Attributes:
-        retry_after: Seconds to wait before the next attempt; None where it is unknown, or where
-            waiting is of no help.
+        retry_after: Seconds to wait before the next attempt; None if unknown, or if waiting does
+            not help.
     """
 
     retry_after: float | None = None
 
 
 class Overloaded(ResourceExhausted, reason="OVERLOADED"):
-    """The server has more work than it can do in time and did none of this call's."""
+    """The server is overloaded and rejected the call without doing any work."""
 
 
 class QuotaExceeded(ResourceExhausted, reason="QUOTA_EXCEEDED"):
-    """This caller asks for more than its operator gives it; the server did none of the call."""
+    """The caller exceeded its quota. The server rejected the call without doing any work."""
 
-    quota = _Fact(str, 'Which quota, such as "requests_per_second".')
-    limit = _Fact(float, "How much it is.")
+    quota = _Fact(str, 'The quota, such as "requests_per_second".')
+    limit = _Fact(float, "The value of the quota.")
 
 
 class Unavailable(TokenizerError, ConnectionError):
-    """No server answered at the target, or the connection broke, in spite of retries."""
+    """No server answered at the target, or the connection broke, after all retries."""
 
 
 class Draining(Unavailable, reason="DRAINING"):
-    """The server is stopping and takes no new work; retries found no other."""
+    """The server is stopping and rejects new calls; retries found no other server."""
 
 
 class StreamIdle(TokenizerError, reason="STREAM_IDLE"):
-    """Nothing was sent through a stream for longer than the server waits: start another one."""
+    """A stream was idle for longer than the server permits: start a new one."""
 
-    seconds = _Fact(float, "How long the server waits.")
+    seconds = _Fact(float, "The server's limit.")
 
 
 class DeadlineExceeded(TokenizerError, TimeoutError):
-    """No answer within the timeout. The server may or may not have done the work."""
+    """No response within the timeout. The server may have done the work."""
 
 
 class Cancelled(TokenizerError):
-    """The call was cancelled: by `close()` in another thread, or by the other side."""
+    """The call was cancelled, by `close()` in another thread or by the server."""
 
 
 class InternalError(TokenizerError):
-    """A fault of the server or on the way; `request_id` finds it in the server's logs."""
+    """A bug of the server, or lost messages; `request_id` finds the call in the server's log."""
 
     def __str__(self) -> str:
         known = "" if self.request_id is None else f" (request id {self.request_id})"

@@ -1,4 +1,4 @@
-"""What methods return beside plain values: chunks, findings, and descriptions."""
+"""The types that methods return."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class IdsWithOffsets(NamedTuple):
-    """Token ids and where each starts: `offsets[i]` belongs to `ids[i]`."""
+    """Token ids, and the offset at which each starts: `offsets[i]` belongs to `ids[i]`."""
 
     ids: list[int]
     offsets: list[int]
@@ -22,10 +22,10 @@ class Chunk:
 
     Attributes:
         start: Where it starts, in code points of the text.
-        end: Where it ends.
-        count: Its tokens.
-        level: The coarsest level at which the text may be cut at its end, such as "sentence".
-        overlap: How many tokens it shares with the chunk before it.
+        end: Where it ends, exclusive.
+        count: The number of its tokens.
+        level: The coarsest level that has a boundary at its end, such as "sentence".
+        overlap: The number of tokens that it shares with the chunk before it.
         text: The text from `start` to `end`, unchanged.
     """
 
@@ -39,15 +39,15 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something in a text that makes its count, or an answer to it, surprising.
+    """A part of a text that makes its count, or a model's reply to it, surprising.
 
     Attributes:
-        code: What it is, such as "TRAILING_WHITESPACE"; `FindingCode` in the API has all.
+        code: The kind, such as "TRAILING_WHITESPACE"; `FindingCode` in the API lists all.
         start: Where it starts, in code points.
-        end: Where it ends.
-        token_id: Of the token at fault; None where it is none.
-        token: The special token that is spelled, or nearly; "" elsewhere.
-        code_point: Of the character at fault; None where it is none.
+        end: Where it ends, exclusive.
+        token_id: The id of the token; None if the finding is not about a token.
+        token: The special token that is spelled, exactly or nearly; otherwise "".
+        code_point: The character; None if the finding is not about a character.
     """
 
     code: str
@@ -60,13 +60,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What was found in a text.
+    """The findings in a text.
 
     Attributes:
         findings: In the order of the text; at most a thousand.
-        totals: How many there are of each code that occurs.
-        count: The tokens of the text.
-        stable_tokens: How many of them are the same whatever text follows.
+        totals: The number of findings of each code.
+        count: The number of tokens of the text.
+        stable_tokens: The number of tokens at the start that no further text changes.
         stable_end: Where these end, in code points.
     """
 
@@ -83,19 +83,19 @@ class EncodingInfo:
 
     Attributes:
         name: The canonical name, such as "cl100k_base".
-        aliases: Other names that requests may use for it, sorted.
-        fingerprint: "sha256:" and 64 hexadecimal digits over what decides ids. Equal
+        aliases: Its other names, sorted.
+        fingerprint: "sha256:" and 64 hexadecimal digits over everything that determines ids. Equal
             fingerprints mean equal ids for every text.
         n_vocab: One more than the largest token id.
         max_token_id: The largest token id, special tokens included.
         pattern: The regular expression that splits text into pre-tokens.
-        special_tokens: Spelling to id, in the order of ids.
-        source: "builtin", "builtin:" and the built-in encoding that it extends, or "file:" and
-            a path on the server.
-        backend: "native" or "reference". The ids are the same.
-        splitter: How the pattern is run. The pre-tokens are the same.
+        special_tokens: The id of each special token, in the order of ids.
+        source: "builtin"; "builtin:" and the built-in encoding that it extends; or "file:" and a
+            path on the server.
+        backend: "native" or "reference". Both give the same ids.
+        splitter: The implementation of the pattern. All give the same pre-tokens.
         template_before: The tokens that `add_special_tokens` adds before a text, by spelling.
-        template_after: Those that it adds after a text.
+        template_after: The tokens that it adds after a text.
     """
 
     name: str
@@ -118,15 +118,16 @@ class ChatFormatInfo:
 
     Attributes:
         name: Its name, such as "harmony".
-        fingerprint: "sha256:" and 64 hexadecimal digits over what decides the rendering.
-        source: The published rendering that it follows: a repository, a file, a revision.
-        audience: The models that it is for.
+        fingerprint: "sha256:" and 64 hexadecimal digits over everything that determines the
+            rendering.
+        source: The published rendering that it follows: repository, file and revision.
+        audience: The models that use it.
         is_exact: Whether counts can be exact; otherwise they are estimates.
         encodes: Whether `encode_chat` supports it.
-        control_tokens: Those that it may write, sorted.
-        roles: The roles of messages.
-        fields: The optional fields of a message that it supports, sorted.
-        tools: Whether it supports a list of tools.
+        control_tokens: The control tokens that it may write, sorted.
+        roles: The roles that messages may have.
+        fields: The optional fields that messages may have, sorted.
+        tools: Whether it supports tools.
         encodings: The loaded encodings that have its control tokens, sorted.
     """
 
@@ -145,12 +146,12 @@ class ChatFormatInfo:
 
 @dataclass(frozen=True, slots=True)
 class TokenPart:
-    """A part of a token while it is merged.
+    """A part of a token: an initial unit, or the result of a merge.
 
     Attributes:
-        spelling: As in the vocabulary; its decoded text may differ.
-        id: Its id; None if it is not a token.
-        order: The rank, priority or score by which its two halves merged; None for a unit.
+        spelling: As in the vocabulary; the decoded text may differ.
+        id: The token id; None if the part is not a token.
+        order: The rank, priority or score of the merge of its two halves; None for a unit.
         left: The index of its left half; None for a unit.
         right: The index of its right half; None for a unit.
     """
@@ -167,11 +168,11 @@ class TokenInfo:
     """One token, as the server describes it.
 
     Attributes:
-        data: The bytes that it decodes to within a text.
+        data: The bytes that it decodes to inside a text.
         kind: "ordinary", "byte", "special" or "unknown".
         order: The meaning of the parts' `order`: "rank", "priority" or "score".
-        parts: The initial units, then the result of each merge; () if it is not merged, or longer
-            than 1,024 bytes.
+        parts: The initial units, then the result of each merge; () if no merges make the token, or
+            if it is longer than 1,024 bytes.
     """
 
     data: bytes
@@ -181,8 +182,8 @@ class TokenInfo:
 
 
 def described(kind: type[T], message: Any, /, **others: Any) -> T:
-    """A dataclass of the fields of a message that have the same names, and of `others`: lists as
-    tuples, and None for what is not set."""
+    """Make a dataclass from `others` and the fields of `message` with the same names. Repeated
+    fields become tuples, unset ones None."""
     for field in fields(kind):  # type: ignore[arg-type]  # T is a dataclass
         if field.name in others:
             continue

@@ -1,4 +1,4 @@
-"""Options of a client and of a call, with their checks, which raise InvalidOption."""
+"""Options of a client and of a call, and their checks, which raise InvalidOption."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from bytepair_client._errors import InvalidOption
 
 DEFAULT_TARGET: Final = "localhost:50051"
 DEFAULT_TIMEOUT_S: Final = 10.0
-#: Six attempts wait 0.1, 0.2, 0.4, 0.8 and 1.6 seconds, some three in all: longer than gRPC ever
-#: waits before it connects again to a server that has come back.
+#: The waits between six attempts are 0.1, 0.2, 0.4, 0.8 and 1.6 s, about 3 s in all: longer than
+#: the maximum wait before gRPC connects again to a restarted server.
 DEFAULT_MAX_ATTEMPTS: Final = 6
 DEFAULT_MAX_UNARY_BYTES: Final = 1024 * 1024  # the server's default of max_input_bytes
-BYTES_PER_ID: Final = 4  # an id counts as the English text that it stands for, as in the server
+BYTES_PER_ID: Final = 4  # as the server counts them: an average token of English text
 DEFAULT_MAX_REQUEST_BYTES: Final = 64 * 1024 * 1024
 DEFAULT_MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024
 DEFAULT_KEEPALIVE_S: Final = 20.0  # the server accepts pings every 10 s
 
 
 class NotGiven(enum.Enum):
-    """The type of NOT_GIVEN: an argument that was left out, where None means something else."""
+    """The type of NOT_GIVEN, the default of arguments for which None has a meaning of its own."""
 
     NOT_GIVEN = "not given"
 
@@ -41,22 +41,19 @@ NOT_GIVEN: Final = NotGiven.NOT_GIVEN
 Timeout = float | None | NotGiven
 Fingerprint = str | None | NotGiven
 
-#: As gRPC over HTTP/2 defines it.
+#: From the specification of gRPC over HTTP/2.
 _METADATA_NAME: Final = re.compile(r"[a-z0-9_.-]+")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Tls:
-    """How to encrypt, which servers to trust and how to identify ourselves.
-
-    Each file is PEM: its path, or its bytes.
+    """Certificates for TLS, each PEM: the path of a file, or its content in bytes.
 
     Attributes:
-        root_certificates: The authorities to trust; None for the roots that gRPC ships.
-        client_certificate: Our certificate chain, for servers that ask for one.
-        client_key: Its private key; needed with `client_certificate`, and only then.
-        server_name: The name that the server's certificate must have, where it is not the
-            host of the target.
+        root_certificates: The root certificates to trust; None for those that gRPC ships.
+        client_certificate: The client's certificate chain, for servers that require one.
+        client_key: The private key of `client_certificate`; given if and only if that is.
+        server_name: The expected name in the server's certificate; None for the target's host.
     """
 
     root_certificates: str | os.PathLike[str] | bytes | None = None
@@ -65,9 +62,9 @@ class Tls:
     server_name: str | None = None
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """Read the files. Raises InvalidOption for what cannot be used."""
+        """Read the files. Raises InvalidOption if one cannot be used."""
         if (self.client_certificate is None) != (self.client_key is None):
-            raise invalid("tls", "client_certificate and client_key need each other")
+            raise invalid("tls", "client_certificate and client_key must be given together")
         roots = _pem("root_certificates", self.root_certificates)
         key = _pem("client_key", self.client_key)
         chain = _pem("client_certificate", self.client_certificate)
@@ -77,17 +74,15 @@ class Tls:
         )
 
     def context(self) -> ssl.SSLContext:
-        """For a connection of the standard library that trusts the given authorities.
+        """A context that trusts `root_certificates`; one without any if that is None.
 
-        Returns:
-            One without authorities if none are given.
         Raises:
-            InvalidOption: They cannot be read, or are not in PEM.
+            InvalidOption: The root certificates cannot be read, or are not PEM.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         roots = _pem("root_certificates", self.root_certificates)
         try:
-            if roots is not None:  # gRPC would fail each call, as if there were no server
+            if roots is not None:  # gRPC would report invalid ones as an unavailable server
                 context.load_verify_locations(cadata=roots.decode("ascii", "ignore"))
         except (ssl.SSLError, ValueError):
             raise invalid("tls", "root_certificates holds no certificates in PEM") from None
@@ -95,12 +90,12 @@ class Tls:
 
     def _check_pair(self) -> None:
         chain, key = self.client_certificate, self.client_key
-        # The standard library reads them from files only.
+        # The standard library can only check files.
         if chain is None or key is None or isinstance(chain, bytes) or isinstance(key, bytes):
             return
         try:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            # Without a password of its own, OpenSSL would ask for one at the terminal.
+            # Without `password`, OpenSSL would prompt for one at the terminal.
             context.load_cert_chain(chain, key, password=lambda: "")
         except (ssl.SSLError, OSError):
             raise invalid(
@@ -112,16 +107,16 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What calls use for arguments that they are not given."""
+    """The client's defaults for arguments of its methods."""
 
-    encoding: str | None  # None if each call must name its own
-    expected_fingerprint: str | None  # of `encoding`; None if it is not checked
+    encoding: str | None  # None if each call must name one
+    expected_fingerprint: str | None  # of `encoding`; None for any
     timeout: float | None  # seconds; None for no deadline
     max_unary_bytes: int  # larger inputs are streamed
 
 
 def invalid(field: str, problem: str) -> InvalidOption:
-    """An InvalidOption that was found before anything was sent."""
+    """An InvalidOption that the client raises before it sends anything."""
     return InvalidOption(f"{field}: {problem}", metadata={"field": field})
 
 
@@ -130,7 +125,7 @@ def utf8(field: str, value: str) -> str:
 
     Raises:
         TypeError: It is not a str.
-        InvalidOption: It holds a lone surrogate, as some command lines give.
+        InvalidOption: It holds a lone surrogate, as arguments of a command may.
     """
     if not isinstance(value, str):
         raise TypeError(f"{field} must be a str, not {type(value).__name__}")
@@ -142,7 +137,7 @@ def utf8(field: str, value: str) -> str:
 
 
 def positive(field: str, value: float | None, *, none: str) -> float | None:
-    """Return `value` if it is above 0, or None, which stands for `none`."""
+    """Return `value` if it is positive or None. `none` says in the error what None means."""
     if not isinstance(value, int | float | None):
         raise TypeError(f"{field} must be a number or None, not {type(value).__name__}")
     if value is not None and not 0 < value < math.inf:
@@ -156,12 +151,12 @@ def checked_timeout(timeout: float | None) -> float | None:
 
 
 def chosen_timeout(defaults: Defaults, timeout: Timeout) -> float | None:
-    """The seconds that a call gets; None for no deadline."""
+    """The timeout of a call in seconds; None for no deadline."""
     return defaults.timeout if timeout is NOT_GIVEN else checked_timeout(timeout)
 
 
 def stream_timeout(timeout: Timeout) -> float | None:
-    """The seconds for a whole stream; None for no deadline."""
+    """The timeout of a whole stream in seconds; None, and by default, for no deadline."""
     return None if timeout is NOT_GIVEN else checked_timeout(timeout)
 
 
@@ -175,7 +170,7 @@ def checked_size(field: str, size: int) -> int:
 def call_metadata(
     api_key: str | None, metadata: Mapping[str, str] | Iterable[tuple[str, str]]
 ) -> tuple[tuple[str, str], ...]:
-    """What every call sends along. No error shows the key or a value."""
+    """The metadata of every call. Errors never show the key or a value."""
     pairs = tuple(metadata.items() if isinstance(metadata, Mapping) else metadata)
     for name, value in pairs:
         if not _METADATA_NAME.fullmatch(name):

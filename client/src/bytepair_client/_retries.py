@@ -1,8 +1,7 @@
-"""When a call is retried, how long it waits before that, and the rate of calls.
+"""Which calls are retried, the waits between attempts, and the limit on the rate of calls.
 
-gRPC's own retries are off: it sometimes loses a message of a stream that it retries, or lets the
-stream hang (grpcio 1.85: `python -m bench.reliability.replay` shows it), and they cannot be
-turned off for streams alone on a channel that serves both.
+gRPC's own retries are off: when they retry a stream, they may lose a message or hang (grpcio 1.85:
+`python -m bench.reliability.replay` shows it), and a channel cannot turn them off for streams only.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from bytepair_client._errors import QuotaExceeded, TokenizerError
 INITIAL_BACKOFF_S = 0.1
 MAX_BACKOFF_S = 2.0
 BACKOFF_MULTIPLIER = 2.0
-#: Around each wait, so that clients that failed together do not retry together.
+#: Each wait varies by this share, so that clients that failed together do not retry together.
 JITTER: Final = 0.2
-#: Every call of the service is idempotent, so UNAVAILABLE may always be retried, on the next
-#: server as round_robin picks it. So may CANCELLED, with which gRPC ends what reaches a server
-#: while it stops (https://github.com/grpc/grpc/issues/41785); a call that its own caller cancelled
-#: is never retried. OVERLOADED is not: the server needs fewer calls then, not more.
+#: Every call is idempotent, so UNAVAILABLE is always retried, on the next server that round_robin
+#: picks. So is CANCELLED, the status of calls that reach a stopping server
+#: (https://github.com/grpc/grpc/issues/41785), unless the caller cancelled the call. OVERLOADED is
+#: not: the server then needs fewer calls.
 RETRIED_CODES: Final = ("UNAVAILABLE", "CANCELLED")
-#: Where a quota error has no delay for a retry.
+#: For a quota error without `retry_after`.
 QUOTA_WAIT_S: Final = 1.0
 
 
 class Attempts:
-    """The attempts at one call or one stream."""
+    """The attempts of one call or stream."""
 
     def __init__(
         self,
@@ -41,8 +40,15 @@ class Attempts:
         *,
         waits_for_quota: bool = False,
     ) -> None:
-        """Begin none yet: at most `most` may fail in a row, and all together have `timeout`
-        seconds, without the waits for a quota."""
+        """Start no attempt yet.
+
+        Args:
+            most: Maximum number of consecutive failures.
+            timeout: Seconds for all attempts, waits for a quota excluded; None for no deadline.
+            is_closed: Whether the client is closed.
+            rate_limiter: The client's.
+            waits_for_quota: Whether to retry QuotaExceeded.
+        """
         self._most: Final = most
         self._timeout: Final = timeout
         self._is_closed: Final = is_closed
@@ -53,11 +59,11 @@ class Attempts:
         self._backoff = INITIAL_BACKOFF_S
 
     def rate_delay(self) -> float:
-        """The seconds to wait before the next one is begun, by the client's rate limit."""
+        """Seconds to wait before the next attempt, by the client's rate limit."""
         return self._rate_limiter.wait()
 
     def begin(self) -> float | None:
-        """Begin one. Returns the seconds that it has; None for no deadline."""
+        """Start an attempt. Returns the seconds left for it; None for no deadline."""
         self._left -= 1
         if self._timeout is None:
             return None
@@ -66,12 +72,12 @@ class Attempts:
         return max(0.0, self._until - monotonic())
 
     def progressed(self) -> None:
-        """Note that the server answered: attempts are counted from here on."""
+        """Note that a stream advanced: earlier failures no longer count."""
         self._left = self._most - 1
         self._backoff = INITIAL_BACKOFF_S
 
     def wait(self, failure: TokenizerError) -> float | None:
-        """The seconds to wait before another attempt; None if there is to be none."""
+        """Seconds to wait before the next attempt; None if the failure is not retried."""
         if self._is_closed():
             return None
         if self._waits_for_quota and isinstance(failure, QuotaExceeded):
@@ -94,13 +100,13 @@ class RateLimiter:
     """Spaces the starts of calls evenly. Safe for threads."""
 
     def __init__(self, per_second: float | None) -> None:
-        """Allow this many calls each second; None for any number."""
+        """Allow this many calls per second; None for no limit."""
         self._interval: Final = 0.0 if per_second is None else 1 / per_second
         self._lock: Final = Lock()
         self._next = 0.0
 
     def wait(self) -> float:
-        """Take the next place. Returns the seconds until it may be used; 0 for at once."""
+        """Reserve the next start. Returns the seconds until then; 0 for now."""
         if not self._interval:
             return 0.0
         with self._lock:

@@ -1,4 +1,4 @@
-"""Map a failed call to its exception: by reason, else by status."""
+"""Maps failed calls to exceptions, by reason or else by status."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-unty
 from bytepair_client import _errors as errors
 
 REQUEST_ID_KEY: Final = "x-request-id"
-# The trailing metadata in which gRPC carries a serialised google.rpc.Status.
+# The trailing metadata that holds a serialised google.rpc.Status.
 STATUS_DETAILS_KEY: Final = "grpc-status-details-bin"
 ERROR_DOMAIN: Final = "bytepair"
 
-# For failures that carry no reason of the service: they come from gRPC itself or from a proxy.
+# For errors without a reason of the service: those of gRPC or of a proxy.
 BY_STATUS: Mapping[grpc.StatusCode, type[errors.TokenizerError]] = {
     grpc.StatusCode.CANCELLED: errors.Cancelled,
     grpc.StatusCode.UNKNOWN: errors.InternalError,
@@ -41,7 +41,7 @@ BY_STATUS: Mapping[grpc.StatusCode, type[errors.TokenizerError]] = {
 
 _STATUS_BY_NUMBER = {status.value[0]: status for status in grpc.StatusCode}
 
-# The service names remedies as its API does; this is how a Python program writes them.
+# The server's messages use names of the API; these are the names in Python.
 _PYTHON_NAMES: Final = {
     "DISALLOWED_SPECIAL_AS_TEXT": "disallowed_special=()",
     "DISALLOWED_SPECIAL_REJECT": 'disallowed_special="all"',
@@ -63,17 +63,17 @@ _PYTHON_NAMES: Final = {
 }
 _API_NAME: Final = re.compile(rf"\b({'|'.join(_PYTHON_NAMES)})\b")
 
-# How gRPC itself rejects a message for its size, and which side does.
+# gRPC's message for one that is too large; the prefix says that the client rejected it.
 _MESSAGE_SIZE: Final = re.compile(
     r"(CLIENT: )?Received message larger than max \((\d+) vs\. (\d+)\)"
 )
 
-# Metadata as gRPC hands it over: pairs, or None where the call never got an answer.
+# None if there was no response.
 Metadata = Iterable[tuple[str, str | bytes]] | None
 
 
 class FailedCall(Protocol):
-    """What the exceptions of grpc and of grpc.aio have in common."""
+    """The common interface of the errors of grpc and grpc.aio."""
 
     def code(self) -> grpc.StatusCode: ...
     def details(self) -> str | None: ...
@@ -82,10 +82,7 @@ class FailedCall(Protocol):
 
 
 def from_call(failed: FailedCall, *, target: str, timeout: float | None) -> errors.TokenizerError:
-    """The exception, not yet raised, for a call that ended with a status other than OK.
-
-    A status with an unknown reason gives TokenizerError itself.
-    """
+    """The exception for a failed call. An unknown reason gives TokenizerError itself."""
     trailing = list(failed.trailing_metadata() or ())
     info, fault, retry_after = _details(_value(trailing, STATUS_DETAILS_KEY))
     reason = None if info is None else info.reason
@@ -109,17 +106,14 @@ def from_call(failed: FailedCall, *, target: str, timeout: float | None) -> erro
 
 
 def from_item(error: text_pb2.Error, item: int | None = None) -> errors.TokenizerError:
-    """The exception, not yet raised, that the call for one failed item of a batch would raise.
-
-    `item` is its index, if it is to be named.
-    """
+    """The exception for a failed batch item: that of a call for the item alone, with its index."""
     status = _STATUS_BY_NUMBER.get(error.code, grpc.StatusCode.UNKNOWN)
     message = _in_python(error.message)
     return _exception(status, error.reason or None, message, error.metadata, item=item)
 
 
 def to_item(error: errors.TokenizerError) -> text_pb2.Error:
-    """The `error` of a batch result for an item that failed by itself: the reverse of from_item."""
+    """The inverse of `from_item`."""
     status = grpc.StatusCode[error.code] if error.code else grpc.StatusCode.INVALID_ARGUMENT
     return text_pb2.Error(
         code=status.value[0],
@@ -130,16 +124,15 @@ def to_item(error: errors.TokenizerError) -> text_pb2.Error:
 
 
 def cut_off(target: str) -> errors.Cancelled:
-    """The exception for a call whose client was closed."""
+    """The exception for a call that `close()` cancelled."""
     message = f"{target}: the client was closed during the call"
     return errors.Cancelled(message, code=grpc.StatusCode.CANCELLED.name)
 
 
 def _details(serialised: object) -> tuple[Any, Any, float | None]:
-    """The service's ErrorInfo, if there is one, BadRequest, and the seconds of RetryInfo.
+    """The service's ErrorInfo if there is one, the BadRequest, and the seconds of RetryInfo.
 
-    Details of other types and domains are ignored, and so are broken ones: the failure is still
-    the one that its status names.
+    Details of other types or domains, and invalid ones, are ignored.
     """
     own, info = None, error_details_pb2.ErrorInfo()
     fault, retry = error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
@@ -183,7 +176,7 @@ def _message_too_large(size: str, limit: str, *, is_answer: bool) -> errors.Toke
     code = grpc.StatusCode.RESOURCE_EXHAUSTED.name
     metadata = {"size": size, "limit": limit}
     if is_answer:
-        message = f"the answer has {size} bytes; the client takes {limit} (max_response_bytes)"
+        message = f"the response has {size} bytes; the client accepts {limit} (max_response_bytes)"
         return errors.ResourceExhausted(message, code=code, metadata=metadata)
     message = f"the request has {size} bytes; the limit of this server is {limit}"
     return errors.InputTooLarge(message, code=code, metadata={"field": "request", **metadata})

@@ -1,4 +1,4 @@
-"""Text, special tokens and ids on their way into a request."""
+"""Text, segments and ids as arguments, and how a request holds them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_TOKEN_ID: Final = 2**32 - 1
 
 @dataclass(frozen=True, slots=True)
 class SpecialToken:
-    """One special token as a segment of a prompt; made by `special()`."""
+    """A special token in `Segments`, made by `special()`."""
 
     token: str
 
@@ -24,10 +24,10 @@ class SpecialToken:
 
 
 def special(token: str) -> SpecialToken:
-    """One special token, to stand between texts in `Segments`.
+    """A special token for `Segments`.
 
     Raises:
-        InvalidOption: The name is empty or not UTF-8, so that no encoding has it.
+        InvalidOption: `token` is empty or not UTF-8, so no encoding has it.
 
     >>> Segments([special("<|im_start|>"), "user\\n", "Hello"])
     Segments([SpecialToken(token='<|im_start|>'), 'user\\n', 'Hello'])
@@ -36,16 +36,16 @@ def special(token: str) -> SpecialToken:
 
 
 class Segments(tuple[str | SpecialToken, ...]):
-    """One text in parts: strings, which are untrusted, and special tokens, made by `special`.
+    """One text as a list of strings, which are untrusted, and special tokens, made by `special`.
 
-    No string in it ever gives a control token, and no two parts together can form one. The parts
-    are encoded one by one; nothing merges across a border.
+    The strings never become control tokens, not even together. Each segment is encoded by itself:
+    no merge crosses a boundary.
     """
 
     __slots__ = ()
 
     def __new__(cls, parts: Iterable[str | SpecialToken] = ()) -> Self:
-        """Raises TypeError for one string, whose characters would be the parts."""
+        """Raises TypeError if `parts` is one string, whose characters would be the segments."""
         if isinstance(parts, str):
             raise TypeError("Segments takes a list of parts, not one str")
         return super().__new__(cls, parts)
@@ -60,9 +60,9 @@ DisallowedSpecial = Collection[str] | Literal["all"]
 
 
 def set_text(message: Any, text: Text) -> None:
-    """Put `text` into a message that has `text`, and `segments` if `text` may be Segments.
+    """Set `text` in a message, or `segments` if `text` is Segments.
 
-    Raises InvalidUtf8 for a lone surrogate, TypeError for anything else that is no text.
+    Raises InvalidUtf8 for a lone surrogate, TypeError if `text` is neither.
     """
     if isinstance(text, str):
         try:
@@ -89,7 +89,7 @@ def set_text(message: Any, text: Text) -> None:
 
 
 def lone_surrogate(text: str, index: int, bytes_before: int) -> InvalidUtf8:
-    """The error for `text[index]`, which UTF-8 cannot say, after this many bytes of other text."""
+    """The error for the lone surrogate `text[index]`; `bytes_before` precede `text`."""
     offset = bytes_before + len(text[:index].encode())
     return InvalidUtf8(
         f"the text holds a lone surrogate at byte {offset}", metadata={"byte_offset": str(offset)}
@@ -101,14 +101,14 @@ def _size(segment: str | SpecialToken) -> int:
 
 
 def set_ids(field: MutableSequence[int], ids: Iterable[int]) -> None:
-    """Append `ids` to the field of a request. Raises UnknownTokenId for what no encoding has,
-    TypeError for what is no id."""
+    """Append `ids` to a field. Raises UnknownTokenId if one is out of range, TypeError if one is
+    not an integer."""
     ids = ids if isinstance(ids, list | tuple) else list(ids)
     try:
         field.extend(ids)
     except TypeError:
         if ids and isinstance(ids[0], list | tuple):
-            raise TypeError("ids: integers, not lists of them, which go to decode_batch") from None
+            raise TypeError("ids must be integers, not lists; decode_batch takes lists") from None
         raise
     except ValueError:
         for index, token_id in enumerate(ids):
@@ -118,7 +118,7 @@ def set_ids(field: MutableSequence[int], ids: Iterable[int]) -> None:
 
 
 def unknown_id(token_id: int, index: int) -> UnknownTokenId:
-    """The error for an id that no encoding can have."""
+    """The error for an id that is out of range."""
     return UnknownTokenId(
         f"no token has id {token_id} at index {index}",
         metadata={"id": str(token_id), "index": str(index)},

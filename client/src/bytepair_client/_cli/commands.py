@@ -1,4 +1,4 @@
-"""The commands: each calls the server and prints the answer."""
+"""The commands: each calls the server and prints the result."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from bytepair_client._client import TokenizerClient
 from bytepair_client._errors import InvalidOption
 from bytepair_client._models import ChatFormatInfo, EncodingInfo
 
-# More special tokens than this are counted and not listed, except in JSON.
+# Above this number, special tokens are listed in JSON only.
 MAX_LISTED = 20
 
 Run = Callable[[TokenizerClient, Namespace], ExitStatus]
@@ -51,12 +51,12 @@ TEXT = "UTF-8 text"
 IDS = "ids, separated by white space or commas, or a JSON list,"
 CHAT = 'JSON, a list of messages or {"messages": …, "tools": …},'
 
-#: By name, in the order of the help.
+#: By name, in the order of `--help`.
 COMMANDS: dict[str, Command] = {}
 
 
 def command(summary: str, options: Options = ()) -> Callable[[Run], Run]:
-    """Make a function a command of its name; its docstring is the description."""
+    """Register a function as the command of its name. Its docstring is the description."""
 
     def add(run: Run) -> Run:
         name = run.__name__.replace("_", "-")
@@ -67,7 +67,7 @@ def command(summary: str, options: Options = ()) -> Callable[[Run], Run]:
 
 
 def each_input(of_input: OfInput) -> Run:
-    """Make a function of one input one of all inputs."""
+    """Turn a function of one input into one of all inputs."""
 
     @wraps(of_input)
     def run(client: TokenizerClient, args: Namespace) -> ExitStatus:
@@ -88,14 +88,14 @@ def each_input(of_input: OfInput) -> Run:
 def count(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Print the number of tokens of each file, and the total of several."""
     options, raw = special_options(args), client.with_raw_response
-    answer: Any
+    response: Any
     if source.is_large:
-        answer = raw.count_stream(source.text(), timeout=args.timeout, **options)
+        response = raw.count_stream(source.text(), timeout=args.timeout, **options)
     else:
-        answer = raw.count(source.whole_text(), **options)
+        response = raw.count(source.whole_text(), **options)
     several = len(args.files) > 1
-    line = f"{answer.count:9} {source.name}" if several else f"{answer.count}{source.suffix}"
-    return Result({"count": answer.count}, answer, line)
+    line = f"{response.count:9} {source.name}" if several else f"{response.count}{source.suffix}"
+    return Result({"count": response.count}, response, line)
 
 
 @command("count the tokens of a chat", (*ENCODING, CHAT_FORMAT, *files(CHAT)))
@@ -105,24 +105,24 @@ def count_chat(client: TokenizerClient, args: Namespace, source: Input) -> Resul
     estimate."""
     messages, tools = _chat(source.name, source.whole_text())
     try:
-        answer = client.with_raw_response.count_chat(messages, format=args.format, tools=tools)
+        response = client.with_raw_response.count_chat(messages, format=args.format, tools=tools)
     except InvalidOption as error:
         if error.field not in ("messages", "tools"):
             raise
         problem = error.message.removeprefix(f"{error.field}: ")
         raise CommandError(f"{shown(source.name)}: {problem}") from None
-    accuracy = "exact" if answer.accuracy == ACCURACY_EXACT else "estimate"
+    accuracy = "exact" if response.accuracy == ACCURACY_EXACT else "estimate"
     result = {
-        "count": answer.count,
+        "count": response.count,
         "accuracy": accuracy,
-        "rule": answer.rule,
-        "message_counts": list(answer.message_counts),
-        "tools_count": answer.tools_count,
-        "frame_count": answer.frame_count,
-        "format": answer.format,
-        "format_fingerprint": answer.format_fingerprint,
+        "rule": response.rule,
+        "message_counts": list(response.message_counts),
+        "tools_count": response.tools_count,
+        "frame_count": response.frame_count,
+        "format": response.format,
+        "format_fingerprint": response.format_fingerprint,
     }
-    return Result(result, answer, f"{answer.count}{source.suffix} ({accuracy})")
+    return Result(result, response, f"{response.count}{source.suffix} ({accuracy})")
 
 
 def _chat(name: str, text: str) -> tuple[list[Any], list[Any]]:
@@ -148,8 +148,8 @@ def encode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Print the token ids of each file on one line, separated by spaces."""
     options = special_options(args)
     if not source.is_large:
-        answer = client.with_raw_response.encode(source.whole_text(), **options)
-        return Result({"ids": list(answer.ids)}, answer, " ".join(map(str, answer.ids)))
+        response = client.with_raw_response.encode(source.whole_text(), **options)
+        return Result({"ids": list(response.ids)}, response, " ".join(map(str, response.ids)))
     stream = client.encode_stream(source.text(), timeout=args.timeout, **options)
     if args.json:
         ids = list(chain.from_iterable(stream))
@@ -160,7 +160,7 @@ def encode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
 
 @command("token ids to text", (*ENCODING, *DECODING, *files(IDS)))
 def decode(client: TokenizerClient, args: Namespace) -> ExitStatus:
-    """Write the text of token ids exactly as it is, with no line end added."""
+    """Write the text of token ids exactly, with no line end added."""
     if args.json and args.errors == "bytes":
         raise CommandError("--errors bytes cannot be combined with --json", ExitStatus.USAGE)
     return each_input(_decode)(client, args)
@@ -186,8 +186,8 @@ def _decode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     if as_bytes:
         return Result({}, data=client.decode_bytes(ids, skip_special_tokens=skips))
     raw = client.with_raw_response
-    answer = raw.decode(ids, errors=args.errors, skip_special_tokens=skips)
-    return Result({"text": answer.text}, answer, data=answer.text.encode())
+    response = raw.decode(ids, errors=args.errors, skip_special_tokens=skips)
+    return Result({"text": response.text}, response, data=response.text.encode())
 
 
 @command(
@@ -197,7 +197,7 @@ def _decode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
 @each_input
 def truncate(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Write as much of each file as fits, with no line end added."""
-    answer = client.with_raw_response.truncate(
+    response = client.with_raw_response.truncate(
         source.whole_text(),
         args.max_tokens,
         keep=args.keep,
@@ -206,12 +206,12 @@ def truncate(client: TokenizerClient, args: Namespace, source: Input) -> Result:
         **special_options(args),
     )
     result = {
-        "text": answer.text,
-        "count": answer.count,
-        "truncated": answer.truncated,
-        "kept": [[part.start, part.end] for part in answer.kept],
+        "text": response.text,
+        "count": response.count,
+        "truncated": response.truncated,
+        "kept": [[part.start, part.end] for part in response.kept],
     }
-    return Result(result, answer, data=answer.text.encode())
+    return Result(result, response, data=response.text.encode())
 
 
 @command(
@@ -219,9 +219,9 @@ def truncate(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     (*ENCODING, *SPECIAL, *size("paragraph"), OVERLAP, *files(TEXT)),
 )
 def split(client: TokenizerClient, args: Namespace) -> ExitStatus:
-    """Print a line of JSON for each chunk: its place in code points, its tokens, and its text.
-    A file may have any size."""
-    args.json = False  # each line is JSON, with and without the option
+    """Print a line of JSON for each chunk: its start and end in code points, the number of its
+    tokens, and its text. A file may have any size."""
+    args.json = False  # every line is JSON anyway
     return each_input(_split)(client, args)
 
 
@@ -243,7 +243,7 @@ def _split(client: TokenizerClient, args: Namespace, source: Input) -> Result:
 @command("find what makes a count surprising", (*ENCODING, *files(TEXT)))
 @each_input
 def inspect_text(client: TokenizerClient, _args: Namespace, source: Input) -> Result:
-    """Print what in each file makes its tokens surprising: control tokens that are spelled or
+    """Print what makes the count of each file surprising: spellings of control tokens, exact or
     nearly so, invisible characters, white space at the end, and more."""
     found = client.inspect(source.whole_text())
     lines = [
@@ -258,13 +258,13 @@ def inspect_text(client: TokenizerClient, _args: Namespace, source: Input) -> Re
 
 
 def special_options(args: Namespace) -> dict[str, Any]:
-    """The options of methods that say what special tokens in text become."""
+    """The arguments of methods for special tokens in text."""
     allowed = args.allowed_special
     options: dict[str, Any] = {
         "allowed_special": "all" if "all" in allowed else frozenset(allowed),
         "add_special_tokens": args.add_special_tokens,
     }
-    if args.disallowed_special is not None:  # otherwise the default of the operation
+    if args.disallowed_special is not None:  # None: the default of the method
         options["disallowed_special"] = "all" if args.disallowed_special == "reject" else ()
     return options
 
@@ -291,7 +291,7 @@ def health(client: TokenizerClient, args: Namespace) -> ExitStatus:
 
 
 def _write_line(stream: Iterable[list[int]]) -> None:
-    """Write ids as they come, on one line, which ends whatever happens."""
+    """Write ids when they arrive, on one line, and end the line in any case."""
     separator = ""
     try:
         for ids in stream:

@@ -15,11 +15,11 @@ from time import monotonic
 from bytepair_client._cli.output import STANDARD_INPUT, CommandError, shown
 from bytepair_client._options import DEFAULT_MAX_UNARY_BYTES
 
-#: What is read at once of an input that is not held as a whole.
+#: The size of one read.
 CHUNK_BYTES = 256 * 1024
 
 _STANDARD_INPUT = 0
-# Longer ones are no ids of any encoding, and Python rejects them from 4,300 digits on.
+# Longer numbers cannot be ids, and Python rejects numbers of more than 4,300 digits.
 _NUMBER = re.compile(r"[0-9]{1,20}")
 _JSON_NUMBER = re.compile(r"-?[0-9]{1,20}")
 _MAX_DIGITS = 5000
@@ -31,12 +31,12 @@ class Input:
     """One input, open.
 
     Attributes:
-        name: As it was given.
-        is_large: Whether it is more than one request should hold.
+        name: As given by the user.
+        is_large: Whether it is too large for one request, so that a stream is used.
     """
 
     def __init__(self, name: str, file: io.FileIO, progress: Progress) -> None:
-        """Read the first DEFAULT_MAX_UNARY_BYTES, and see whether that is all."""
+        """Read the first DEFAULT_MAX_UNARY_BYTES, and check whether there is more."""
         self.name = name
         self.suffix = "" if name == STANDARD_INPUT else f" {name}"  # after a result
         self._file = file
@@ -50,7 +50,7 @@ class Input:
         self.is_large = len(self._start) > DEFAULT_MAX_UNARY_BYTES
 
     def text(self) -> Iterator[str]:
-        """The text, byte for byte: line ends and a byte order mark stay.
+        """The text, byte for byte: line ends and a byte order mark are kept.
 
         Raises:
             CommandError: It cannot be read, or is not UTF-8.
@@ -71,14 +71,14 @@ class Input:
             decoded += len(chunk)
 
     def whole_text(self) -> str:
-        """The text, at once."""
+        """The text as one string."""
         return "".join(self.text())
 
     def ids(self) -> Iterator[list[int]]:
-        """The token ids: of a JSON list, or numbers between white space and commas.
+        """The token ids: a JSON list, or numbers separated by white space or commas.
 
         Raises:
-            CommandError: It cannot be read, or holds something that is not a token id.
+            CommandError: It cannot be read, or an entry is not a token id.
         """
         texts = (chunk.decode("ascii", errors="replace") for chunk in self._chunks())
         start = next((stripped for text in texts if (stripped := text.lstrip())), "")
@@ -98,7 +98,7 @@ class Input:
             count += len(words)
 
     def _elements(self, texts: Iterable[str]) -> Iterator[list[str]]:
-        """What stands between the commas of a JSON list, after its bracket."""
+        """The elements of a JSON list, after its opening bracket."""
         rest, is_first = "", True
         for text in texts:
             *words, rest = (rest + text).split(",")
@@ -135,17 +135,17 @@ class Input:
 
 @contextmanager
 def opened(name: str, *, writes: bool = False) -> Iterator[Input]:
-    """Open a file, or standard input, for as long as the block runs.
+    """Open a file, or standard input, for the duration of the block.
 
     Args:
-        name: The file's; STANDARD_INPUT for standard input.
-        writes: Whether the block writes to standard output meanwhile.
+        name: The file; STANDARD_INPUT for standard input.
+        writes: Whether the block writes to standard output.
     Raises:
-        CommandError: It cannot be read.
+        CommandError: The file cannot be read.
     """
     is_file = name != STANDARD_INPUT
     try:
-        # Without a buffer, whose lock a thread that waits for input would hold at exit.
+        # Unbuffered: a thread that waits for input would hold the buffer's lock at exit.
         file = io.FileIO(name if is_file else _STANDARD_INPUT, closefd=is_file)
     except OSError as error:
         raise CommandError(f"{shown(name)}: {error.strerror}") from None
@@ -158,7 +158,7 @@ def opened(name: str, *, writes: bool = False) -> Iterator[Input]:
 
 
 def _words(texts: Iterable[str]) -> Iterator[list[str]]:
-    """What stands between white space and commas."""
+    """The words between white space and commas."""
     rest = ""
     for text in texts:
         words = _SEPARATORS.split(rest + text)
@@ -171,17 +171,17 @@ def _words(texts: Iterable[str]) -> Iterator[list[str]]:
 
 
 class Progress:
-    """How much of a large input has been read: a line on standard error, which is shown every
-    PROGRESS_INTERVAL_S and erased at the end."""
+    """A line on standard error that shows how much of a large input has been read. It is updated
+    every PROGRESS_INTERVAL_S and erased at the end."""
 
     def __init__(self, name: str, size: int, *, writes: bool) -> None:
         """Show nothing yet.
 
         Args:
-            name: What is read.
-            size: Its bytes; 0 if they are not known.
-            writes: Whether results are written meanwhile. On a terminal they would mix with the
-                line, so there is none.
+            name: The name of the input.
+            size: Its size in bytes; 0 if unknown.
+            writes: Whether the command writes results while it reads. There is no line if these go
+                to a terminal, where both would mix.
         """
         self._name = name
         self._of = f" of {size / 1e6:,.0f}" if size else ""
@@ -191,7 +191,7 @@ class Progress:
         self._is_on = sys.stderr.isatty() and not (writes and sys.stdout.isatty())
 
     def add(self, count: int) -> None:
-        """Add bytes that have been read."""
+        """Count bytes that were read."""
         self._read += count
         now = monotonic()
         if self._is_on and now - self._shown_at >= PROGRESS_INTERVAL_S:
@@ -200,7 +200,7 @@ class Progress:
             self._show(f"{self._name}: {self._read / 1e6:,.0f}{self._of} MB")
 
     def end(self) -> None:
-        """Erase the line, and show no other."""
+        """Erase the line and show no more."""
         self._is_on = False
         if self._is_shown:
             self._show("")

@@ -1,10 +1,9 @@
-"""From arguments to an exit status: connect, run the command, and say what went wrong.
+"""The main function: connect, run the command, report errors, and return the exit status.
 
-Other distributions add commands by entry points of the group `bytepair.commands`, which are
-imported when they are run. The name of an entry point is the command's. It names a module or an
-object with two members: `SUMMARY`, one line for `bytepair --help`, and `run(arguments) -> int`,
-which takes what follows the command's name and returns the exit status. No command of the client
-can be replaced.
+Other distributions add commands as entry points of the group `bytepair.commands`, named like the
+command. An entry point is a module or object with two members: `SUMMARY`, one line for
+`bytepair --help`, and `run(arguments) -> int`, which takes the arguments after the command's name
+and returns the exit status. The client's own commands cannot be replaced.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from bytepair_client._options import DEFAULT_TARGET, DEFAULT_TIMEOUT_S, Tls
 
 GROUP: Final = "bytepair.commands"
 
-#: The commands of bytepair-tools, which a person may ask for before it is installed.
+#: The commands of bytepair-tools, for the message if it is not installed.
 TOOLS: Final = frozenset(
     ("audit", "corpus", "count-pretokens", "evaluate", "explain", "extend", "inspect", "train")
 )
@@ -41,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
     Args:
-        arguments: Without the program's name; None for those of the process.
+        arguments: The arguments without the program's name; None for those of the process.
     Returns:
         The exit status, as `bytepair --help` describes it.
     """
@@ -67,13 +66,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_other(command: str, arguments: Sequence[str]) -> int:
-    """Run a command that another distribution adds, or let the parser say what is wrong."""
+    """Run a command of another distribution, or let the parser report the error."""
     if command and not command.startswith("-"):
         extension = _load(command)
         if extension is not None:
             return extension.run(arguments[1:])
     build_parser(COMMANDS, _summaries()).parse_args(arguments)
-    raise AssertionError("unreachable: without a command of its own the parser exits")
+    raise AssertionError("unreachable: the parser exits for an unknown command")
 
 
 def _connect(args: argparse.Namespace, environment: Mapping[str, str]) -> TokenizerClient:
@@ -124,7 +123,7 @@ def _tls(args: argparse.Namespace, environment: Mapping[str, str]) -> Tls | bool
 
 
 def _advice(error: Exception, message: str) -> str:
-    """What to do next, where the message does not say it."""
+    """A remedy, if the message does not name one."""
     match error:
         case errors.Unavailable() if "--tls" not in message:
             return (
@@ -160,7 +159,7 @@ def _status(error: Exception, command: str) -> ExitStatus:
 
 
 class Extension(Protocol):
-    """What an entry point names."""
+    """The command of an entry point."""
 
     SUMMARY: str
 
@@ -168,14 +167,14 @@ class Extension(Protocol):
 
 
 def _load(name: str) -> Extension | None:
-    """Import the command of that name.
+    """Import the command of this name.
 
     Returns:
-        It, or None if no distribution here has such a command.
+        The command; None if no installed distribution has it.
     Raises:
-        CommandError: It cannot be imported, or it is one of bytepair-tools, which is not installed.
+        CommandError: It cannot be imported, or belongs to bytepair-tools, which is not installed.
     """
-    # Imported here: no command of the client's own should pay for it.
+    # Imported here because the client's own commands do not need it.
     from importlib.metadata import entry_points
 
     for entry in entry_points(group=GROUP, name=name):
@@ -193,7 +192,7 @@ def _load(name: str) -> Extension | None:
 
 
 def _summaries() -> dict[str, str]:
-    """The summary of each installed command, by name; one that cannot be imported says so."""
+    """The summary of each installed command by name, or the error of its import."""
     from importlib.metadata import entry_points
 
     found = {}

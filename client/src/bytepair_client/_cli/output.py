@@ -1,7 +1,7 @@
-"""What the command prints: results, errors in its own words, and the exit status.
+"""The output of the command: results, errors and the exit status.
 
-`sys.stdout` will not do: under PYTHONUNBUFFERED, as in container images, it drops what a pipe
-does not take at once, and it rejects file names that are not UTF-8.
+It does not use `sys.stdout`, which under PYTHONUNBUFFERED drops data if a pipe is full, and rejects
+file names that are not UTF-8.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from bytepair_client import _errors as errors
 
 STANDARD_INPUT = "-"
 _STANDARD_OUTPUT = 1
-# The library and the server name remedies by arguments and settings; these are the options of the
-# command line.
+# Remedies in messages of the library and the server, as options of the command.
 _REMEDIES = {
     "disallowed_special=()": "--disallowed-special as-text",
     'errors="replace"': "--errors replace",
@@ -41,7 +40,7 @@ _REMEDIES = {
     " (max_request_bytes)": "",
     " (max_response_bytes)": "",
 }
-# Arguments whose options have other names, and those with the same name.
+# Arguments in messages, as options of the command.
 _OPTIONS = {
     "api_key": "--api-key-file",
     "tls: client_certificate": "--tls-cert",
@@ -63,14 +62,14 @@ _OPTIONS = {
     )
 }
 _ARGUMENT = re.compile(rf"\b(?:config\.)?({'|'.join(map(re.escape, _OPTIONS))})\b")
-# Words that mean an argument only where a message begins with them.
+# Words that are arguments only at the start of a message.
 _FIELD = re.compile(
     r"^(?:config\.)?(encoding|errors|format|keep|level|marker|target|timeout)(?=: )"
 )
 
 
 class ExitStatus(IntEnum):
-    """What the shell sees. `bytepair --help` describes them."""
+    """The exit status. `bytepair --help` describes it."""
 
     OK = 0
     FAILED = 1
@@ -81,7 +80,7 @@ class ExitStatus(IntEnum):
 
 
 class CommandError(Exception):
-    """A message for the person at the terminal, and how the command ends after it."""
+    """An error message for the user, with the exit status."""
 
     def __init__(self, message: str, status: ExitStatus = ExitStatus.FAILED) -> None:
         super().__init__(message)
@@ -89,12 +88,12 @@ class CommandError(Exception):
 
 
 def shown(name: str) -> str:
-    """What messages call a file."""
+    """The name of an input in messages."""
     return "standard input" if name == STANDARD_INPUT else name
 
 
 def in_options(message: str) -> str:
-    """A message of the library, with options in the place of arguments."""
+    """A message of the library, with the options of the command instead of arguments."""
     for remedy, option in _REMEDIES.items():
         message = message.replace(remedy, option)
     message = _ARGUMENT.sub(lambda found: _OPTIONS[found[1]], message)
@@ -105,7 +104,7 @@ def write(data: bytes) -> None:
     """Write all of `data`.
 
     Raises:
-        OSError: It cannot be written; BrokenPipeError if its reader has ended.
+        OSError: It cannot be written; BrokenPipeError if the reader has ended.
     """
     left = memoryview(data)
     while left:
@@ -113,11 +112,11 @@ def write(data: bytes) -> None:
 
 
 def write_text(text: str) -> None:
-    """Write text as UTF-8, and file names in it as the bytes that they are."""
+    """Write text as UTF-8; file names in it keep their bytes."""
     write(text.encode(errors="surrogateescape"))
 
 
-# What is wrong with one input; any other error would hit all of them and ends the command.
+# Errors of a single input. Any other error ends the command.
 _OF_ONE_INPUT = (
     errors.BudgetTooSmall,
     errors.InputTooLarge,
@@ -132,16 +131,16 @@ _OF_ONE_INPUT = (
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one input gave."""
+    """The result of one input."""
 
     fields: dict[str, Any]  # for JSON
-    answer: Any = None  # of the server, which names the encoding
+    response: Any = None  # names the encoding
     line: str | None = None  # for people
-    data: bytes = b""  # what goes out as it is, without a line end
+    data: bytes = b""  # written without a line end
 
 
 class Results:
-    """The results of all inputs. One that fails is reported and skipped, as by wc."""
+    """The results of all inputs. An input that fails is reported and skipped, like in wc."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._status = ExitStatus.OK
@@ -152,9 +151,9 @@ class Results:
     def add(self, name: str, result: Result) -> None:
         """Print the result of an input, or keep it for JSON."""
         self._files.append({"file": name, **result.fields})
-        answer = result.answer
-        if answer is not None:
-            self._encoding = {"encoding": answer.encoding, "fingerprint": answer.fingerprint}
+        response = result.response
+        if response is not None:
+            self._encoding = {"encoding": response.encoding, "fingerprint": response.fingerprint}
         if not self._as_json:
             if result.line is not None:
                 write_text(result.line + "\n")
@@ -162,10 +161,10 @@ class Results:
 
     @contextmanager
     def errors_of(self, name: str) -> Iterator[None]:
-        """Report what is wrong with an input, and go on."""
+        """Report an error of the input, and continue with the next."""
         try:
             yield
-        except (errors.Overloaded, errors.QuotaExceeded):  # what the next input would meet too
+        except (errors.Overloaded, errors.QuotaExceeded):  # the next input would fail too
             raise
         except _OF_ONE_INPUT as error:
             message = str(error)
@@ -180,7 +179,7 @@ class Results:
             sys.stderr.write(f"bytepair: {message}\n")
 
     def end(self, *, sums: bool) -> ExitStatus:
-        """Print what is printed after all inputs: JSON, and a total where there is one."""
+        """Print the JSON or the total. Returns the exit status."""
         total = sum(fields.get("count", 0) for fields in self._files)
         if self._as_json:
             value = {**self._encoding, "files": self._files}
@@ -191,7 +190,7 @@ class Results:
 
 
 def _limit(error: errors.InputTooLarge) -> str:
-    """Which option of the server sets the limit, where the message does not say it."""
+    """The option of the server that sets the limit, if the message does not name it."""
     if error.code is None or "decide" in error.message:
         return ""
     if "only be encoded together" in error.message:

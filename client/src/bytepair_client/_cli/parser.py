@@ -1,4 +1,4 @@
-"""The options of the command line, and the parser of the whole command."""
+"""The options of the command, and its parser."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ exit status:
   130  interrupted; 141  the reader of the output went away
 """
 
-#: The options of one kind: the arguments of `add_argument`.
+#: Options, each as the arguments of `add_argument`.
 Options = tuple[tuple[tuple[str, ...], dict[str, Any]], ...]
 
 
 def option(names: str, explanation: str, **others: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """One option, with its names separated by spaces."""
+    """One option. `names` are separated by spaces."""
     return tuple(names.split()), {"help": explanation, **others}
 
 
@@ -143,7 +143,7 @@ NAMES = option("names", "a name or an alias", nargs="*", metavar="NAME")
 
 
 def size(level: str) -> Options:
-    """The options for a number of tokens, and for where text is cut."""
+    """The options for a number of tokens, and for the level at which text is cut."""
     return (
         option("--max-tokens", "the most tokens", type=int, required=True, metavar="N"),
         option(
@@ -153,7 +153,7 @@ def size(level: str) -> Options:
 
 
 def files(content: str) -> Options:
-    """Any number of files, which hold `content`."""
+    """Any number of files that hold `content`."""
     explanation = f"{content} in a file; '-', or none: standard input"
     return (option("files", explanation, nargs="*", default=["-"], metavar="FILE"),)
 
@@ -163,7 +163,7 @@ class Command:
     """One command."""
 
     run: Callable[[TokenizerClient, argparse.Namespace], ExitStatus]
-    summary: str  # one line, for the help of the whole
+    summary: str  # one line of `bytepair --help`
     description: str
     options: Options
 
@@ -171,12 +171,11 @@ class Command:
 def build_parser(
     commands: Mapping[str, Command], others: Mapping[str, str] | None = None
 ) -> argparse.ArgumentParser:
-    """The parser of the whole command; `command` of its result names the chosen one.
+    """The parser of the command line. In its result, `command` is the name of the command.
 
     Args:
-        commands: By name.
-        others: Commands that other distributions add, with a summary each: they are listed, and
-            parse their arguments themselves.
+        commands: The commands by name.
+        others: The summaries of other distributions' commands, by name. They are only listed.
     """
     parser = _Parser(prog="bytepair", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"bytepair {__version__}")
@@ -197,7 +196,7 @@ def build_parser(
 
 
 class _Parser(argparse.ArgumentParser):
-    """Keeps the layout of epilogs, and rejects abbreviated options: they break scripts later."""
+    """Keeps the layout of the epilog. Rejects abbreviations, which break with later options."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("allow_abbrev", False)

@@ -1,6 +1,5 @@
-"""The operations of the service, one function each: from arguments to a call ready to be sent.
+"""The operations of the service: one function each, from arguments to a call.
 
-Everything is decided here once, for both clients, for plain values and for whole messages: the
-names and defaults of arguments, how they go into a request, and the plain value of an answer. The
-first argument, `defaults`, is the client's; users do not pass it.
+An operation defines the arguments of a method, the request, and the plain value of the response,
+for both clients and for raw responses. The client supplies the first argument, `defaults`.
 """

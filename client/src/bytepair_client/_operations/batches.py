@@ -1,4 +1,4 @@
-"""Batches of any size: split into requests that fit, several in flight, results in order."""
+"""Batches of any size, sent in concurrent requests within the server's limits."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeou
 from bytepair_client._status import from_item, to_item
 from bytepair_client._text import Segments, Text, set_text
 
-#: Requests of one batch that are under way at one time. This bounds the memory that a batch takes
-#: beside its results, and keeps a server busy while the next request is made.
+#: Maximum number of concurrent requests of a batch. This bounds its memory, and keeps the server
+#: busy while the next request is made.
 MAX_UNDER_WAY: Final = 4
-#: The most items of one request: the server's default of `max_batch_items`.
+#: Maximum number of items in a request: the server's default of `max_batch_items`.
 MAX_ITEMS: Final = 1024
-#: What can be wrong with one item alone.
+#: The errors of a single item.
 _OF_ONE_ITEM: Final = (
     errors.InputTooLarge,
     errors.InvalidChat,
@@ -32,8 +32,7 @@ _OF_ONE_ITEM: Final = (
     errors.TemplateLimit,
     errors.UnknownTokenId,
 )
-
-#: What answers say that is so for all items.
+#: The fields of a batch response that hold for all items.
 _NAMES: Final = {"encoding", "fingerprint", "format", "format_fingerprint"}
 
 Progress = Callable[[int], object]
@@ -43,7 +42,7 @@ Response = TypeVar("Response", bound=Message)
 
 
 class BatchOptions(TypedDict, total=False):
-    """Options of every batch as a whole; `encode_batch` describes them."""
+    """Options of every batch; `encode_batch` describes them."""
 
     progress: Progress | None
     timeout: Timeout
@@ -65,22 +64,22 @@ class BatchResult(Protocol):
 class Item:
     """One item of a batch."""
 
-    message: Message | None  # as it goes into a request, unless it is too large for any
-    size: int  # bytes of text, or of the text that ids may stand for
-    alone: Callable[..., Call[Any, Any]]  # makes the call for this item alone, with a `timeout`
-    error: errors.TokenizerError | None = None  # why it cannot be sent; it is too large then
+    message: Message | None  # incomplete if `size` is too large for a request; None with `error`
+    size: int  # bytes of text, or BYTES_PER_ID for each id
+    alone: Callable[..., Call[Any, Any]]  # makes the call for this item, given its `timeout`
+    error: errors.TokenizerError | None = None  # why it was not sent
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """What came of the items of one request."""
+class ChunkOutcome:
+    """The outcome of the items of one request."""
 
-    source: Any  # an answer that names the encoding; None if there is none
-    outcomes: list[Any]  # the result or the error of each item
+    source: Any  # a response that names the encoding; None if there was none
+    outcomes: list[Any]  # the result or error of each item
 
 
 class Batch(Prepared[Response, list[Plain]]):
-    """A batch on its way. It can be carried out once."""
+    """A batch. It can be run once."""
 
     def __init__(
         self,
@@ -97,17 +96,17 @@ class Batch(Prepared[Response, list[Plain]]):
         timeout: Timeout = NOT_GIVEN,
         **options: Any,
     ) -> None:
-        """Send nothing yet. The arguments of users are those of `encode_batch`.
+        """Send nothing yet. `encode_batch` describes the public arguments.
 
         Args:
             method: The RPC of the batch.
-            request: An empty request of it.
-            operation: Makes the call for one value, with its `options` and a `timeout`.
-            empty: A value that has nothing in it.
-            values: Read as requests are made.
-            measured: Gives the message of a value and its size, which is more than the client's
-                `max_unary_bytes` where the message is not complete; or raises what is wrong with
-                it.
+            request: An empty request.
+            operation: Makes the call for one value, given `options` and a `timeout`.
+            empty: A value without content.
+            values: Read when requests are made.
+            measured: Returns the message of a value and its size. The message is incomplete if the
+                size exceeds the client's `max_unary_bytes`. Raises RequestRejected if the value is
+                invalid.
         """
         self._method = method
         self._operation = partial(operation, **options)
@@ -122,18 +121,18 @@ class Batch(Prepared[Response, list[Plain]]):
         self._progress = progress
         self._max_bytes = defaults.max_unary_bytes
         self._max_items = MAX_ITEMS
-        self._answer: Any = method.parse(b"")
+        self._response: Any = method.parse(b"")
         self._outcomes: list[Any] = []
 
-    async def answer(self, client: Any) -> Response:
+    async def response(self, client: Any) -> Response:
         await self._run(client, raises=False)
         for outcome in self._outcomes:
             if isinstance(outcome, errors.TokenizerError):
-                self._answer.results.add(error=to_item(outcome))
+                self._response.results.add(error=to_item(outcome))
             else:
-                self._answer.results.append(outcome)
-        answer: Response = self._answer
-        return answer
+                self._response.results.append(outcome)
+        response: Response = self._response
+        return response
 
     async def value(self, client: Any) -> list[Plain]:
         await self._run(client, raises=not self._return_exceptions)
@@ -145,14 +144,14 @@ class Batch(Prepared[Response, list[Plain]]):
         ]
 
     async def _run(self, client: Any, *, raises: bool) -> None:
-        """Send all items and gather what comes of them; raise the first error of one if wanted."""
+        """Send all items and collect the outcomes; if `raises`, raise the first error."""
         send = partial(self._send_or_fail, client)
         chunks, take = self._chunks(raises=raises), partial(self._take, raises=raises)
         try:
             await client._run_all(send, chunks, MAX_UNDER_WAY, take)
         except errors.TokenizerError as failure:
             if failure.item is None and self._outcomes:
-                failure.add_note(f"{len(self._outcomes)} items of the batch were done before.")
+                failure.add_note(f"{len(self._outcomes)} items of the batch were done before this.")
             raise
 
     def _measure(
@@ -170,7 +169,7 @@ class Batch(Prepared[Response, list[Plain]]):
                 yield Item(message, size, alone)
 
     def _chunks(self, *, raises: bool) -> Iterator[list[Item]]:
-        """The items of one request after another; one empty list if there are none."""
+        """The items of each request; one empty list if there are no items."""
         chunk: list[Item] = []
         size = 0
         is_first = True
@@ -186,11 +185,11 @@ class Batch(Prepared[Response, list[Plain]]):
         if chunk or is_first:
             yield chunk
 
-    def _take(self, answered: Answered, *, raises: bool) -> None:
-        """Keep what came of the next chunk, in order."""
+    def _take(self, answered: ChunkOutcome, *, raises: bool) -> None:
+        """Add the outcome of the next chunk."""
         if answered.source is not None:
-            for name in _NAMES.intersection(self._answer.DESCRIPTOR.fields_by_name):
-                setattr(self._answer, name, getattr(answered.source, name))
+            for name in _NAMES.intersection(self._response.DESCRIPTOR.fields_by_name):
+                setattr(self._response, name, getattr(answered.source, name))
         if raises:
             for index, outcome in enumerate(answered.outcomes, len(self._outcomes)):
                 error = _error(outcome, index)
@@ -200,56 +199,56 @@ class Batch(Prepared[Response, list[Plain]]):
         if self._progress is not None:
             self._progress(len(self._outcomes))
 
-    async def _send_or_fail(self, client: Any, chunk: list[Item]) -> Answered:
+    async def _send_or_fail(self, client: Any, chunk: list[Item]) -> ChunkOutcome:
         try:
             return await self._send(client, chunk)
         except errors.TokenizerError as failure:
-            # What is rejected or closed would be so for the requests that follow.
+            # A rejected request or a closed client would fail all other requests too.
             if not self._return_exceptions or failure.code is None:
                 raise
             if isinstance(failure, errors.RequestRejected):
                 raise
-            return Answered(None, [failure] * len(chunk))
+            return ChunkOutcome(None, [failure] * len(chunk))
 
-    async def _send(self, client: Any, chunk: list[Item]) -> Answered:
-        """Send one chunk, in several requests if the server takes less."""
+    async def _send(self, client: Any, chunk: list[Item]) -> ChunkOutcome:
+        """Send one chunk, in smaller requests if it exceeds the server's limits."""
         if len(chunk) == 1 and chunk[0].size > self._max_bytes:
             return await self._send_alone(client, chunk[0])
         request: Any = type(self._options)()
         request.CopyFrom(self._options)
         request.items.extend(item.message for item in chunk)
         try:
-            answer = await client._unary(self._method, request, self._seconds_left())
+            response = await client._unary(self._method, request, self._seconds_left())
         except (errors.InputTooLarge, errors.ResourceExhausted) as rejection:
             if not chunk or "size" not in rejection.metadata:
-                raise  # not for its size
+                raise  # not because of its size
             self._learn(rejection)
         else:
-            if len(answer.results) != len(chunk):
+            if len(response.results) != len(chunk):
                 raise errors.InternalError(
-                    f"{len(answer.results)} results for {len(chunk)} items", code="INTERNAL"
+                    f"{len(response.results)} results for {len(chunk)} items", code="INTERNAL"
                 )
-            return Answered(answer, list(answer.results))
+            return ChunkOutcome(response, list(response.results))
         if len(chunk) == 1:
             return await self._send_alone(client, chunk[0])
         half = len(chunk) // 2
         first = await self._send(client, chunk[:half])
         second = await self._send(client, chunk[half:])
-        return Answered(first.source or second.source, first.outcomes + second.outcomes)
+        return ChunkOutcome(first.source or second.source, first.outcomes + second.outcomes)
 
-    async def _send_alone(self, client: Any, item: Item) -> Answered:
+    async def _send_alone(self, client: Any, item: Item) -> ChunkOutcome:
         if item.error is not None:
-            return Answered(None, [item.error])
+            return ChunkOutcome(None, [item.error])
         call = item.alone(timeout=NOT_GIVEN if self._until is None else self._seconds_left())
         try:
-            answer = await client._answer(call)
+            response = await client._execute(call)
         except _OF_ONE_ITEM as rejection:
-            return Answered(None, [rejection])
-        result: Any = copied(answer, type(self._answer)().results.add())
-        return Answered(answer, [result])
+            return ChunkOutcome(None, [rejection])
+        result: Any = copied(response, type(self._response)().results.add())
+        return ChunkOutcome(response, [result])
 
     def _learn(self, rejection: errors.TokenizerError) -> None:
-        """Make the requests that follow no larger than the server takes."""
+        """Apply the server's limits to later requests."""
         field, limit = rejection.metadata.get("field"), rejection.metadata.get("limit", "")
         if limit.isdecimal() and field == "items":
             self._max_items = max(1, min(self._max_items, int(limit)))
@@ -268,7 +267,7 @@ def text_batch(
     defaults: Defaults,
     **options: Any,
 ) -> Batch[Response, Plain]:
-    """A batch of texts. Raises TypeError for one text, which would be a batch of its characters."""
+    """A batch of texts. Raises TypeError for one text, whose characters would be the items."""
     if isinstance(texts, str | bytes | Segments):
         raise TypeError("texts must be an iterable of texts, not one text")
 
@@ -284,13 +283,13 @@ def text_batch(
 
 
 def error_of(result: BatchResult, item: int | None = None) -> errors.TokenizerError | None:
-    """The error of one result of a batch, as an exception that is not raised.
+    """Convert the error of a batch result to an exception, without raising it.
 
     Args:
-        result: Of a batch answer that `client.with_raw_response` gave.
-        item: Its index, if the error is to name it.
+        result: A result in a batch response of `client.with_raw_response`.
+        item: The index for the exception's `item`.
     Returns:
-        None if the item succeeded.
+        The exception; None if the item succeeded.
     """
     return from_item(result.error, item) if result.HasField("error") else None
 

@@ -1,4 +1,4 @@
-"""Chats: counted, encoded, and fitted into a window."""
+"""Chats: counting, encoding, and fitting into a context window."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _Chat = tuple[list[Any], list[Any]]
 
 _RENDERING = frozenset(chat_pb2.ChatOptions.DESCRIPTOR.fields_by_name)
 _TEXTS = ("name", "reasoning", "tool_call_id", "channel", "recipient", "content_type", "constrain")
-#: The fields of a message, and what each must be.
+#: The fields of a message, and the type of each.
 _SHAPES: Final = {
     "role": "a string",
     "content": "a string, or a list of parts with a type",
@@ -65,26 +65,29 @@ def count_chat(
     timeout: Timeout = NOT_GIVEN,
     **options: Unpack[ChatOptions],
 ) -> Call[chat_pb2.CountChatResponse, int]:
-    """Count the tokens of a chat, its control tokens included.
+    """Count the tokens of a chat, control tokens included.
 
-    `with_raw_response` also gives whether the count is exact or an estimate, the rule, and the
+    `with_raw_response` also says whether the count is exact or an estimate, by which rule, and the
     count of each message.
 
     The other arguments are those of `count`.
 
     Args:
-        messages: As in OpenAI's API: {"role", "content", "name", "tool_calls",
-            "tool_call_id"}, content a string, a list of text parts, or None.
-        format: The chat format of the model, such as "harmony"; `list_chat_formats` has all.
+        messages: As in OpenAI's API: {"role", "content", "name", "tool_calls", "tool_call_id"}.
+            The content is a string, a list of text parts, or None.
+        format: The chat format of the model, such as "harmony"; `list_chat_formats` lists them.
         tools: As in OpenAI's API: {"type": "function", "function": {…}}, or JSON text.
         add_generation_prompt: Whether to count the start of the assistant's reply.
         continue_final_message: Whether the assistant's last message stays open.
-        past_reasoning: "default", or another rule of the format.
+        past_reasoning: Which earlier reasoning the rendering keeps: "default", or a rule of the
+            format.
         reasoning_effort: One of the format's values; "" for its default.
-        current_date: Such as "2026-11-23", where the format writes one.
-        format_options: The format's own options.
-        disallowed_special: () to count control tokens that text contains as text, "all" to fail.
-        expected_format_fingerprint: The fingerprint that the format must have; "" for any.
+        current_date: The date in the rendering, such as "2026-11-23", if the format has one.
+        format_options: Options of the format itself.
+        disallowed_special: For control tokens in message text: () to count them as ordinary text,
+            or "all" to fail with SpecialTokenInText.
+        expected_format_fingerprint: The fingerprint that the format must have; otherwise the call
+            fails with ChatFormatMismatch. "" for any.
     Returns:
         The number of tokens, at most `limit` + 1.
     """
@@ -111,16 +114,15 @@ def encode_chat(
     timeout: Timeout = NOT_GIVEN,
     **options: Unpack[ChatOptions],
 ) -> Call[chat_pb2.EncodeChatResponse, list[int]]:
-    """Encode a chat: control tokens come from its structure, and from no text.
+    """Encode a chat. Only its structure gives control tokens, never its text.
 
-    The operator must permit the format.
-
-    The other arguments are those of `count_chat`.
+    The operator must permit the format. The other arguments are those of `count_chat`.
 
     Args:
-        disallowed_special: "all" to fail where text contains a control token, () for text.
+        disallowed_special: For control tokens in message text: "all" to fail with
+            SpecialTokenInText, or () to read them as ordinary text.
     Returns:
-        The ids.
+        The ids, in order.
     """
     request = chat_request(
         chat_pb2.EncodeChatRequest(),
@@ -132,7 +134,7 @@ def encode_chat(
         **options,
     )
     seconds = chosen_timeout(defaults, timeout)
-    return Call(ENCODE_CHAT, request, seconds, lambda answer: list(answer.ids))
+    return Call(ENCODE_CHAT, request, seconds, lambda response: list(response.ids))
 
 
 def fit_chat(
@@ -151,20 +153,22 @@ def fit_chat(
     timeout: Timeout = NOT_GIVEN,
     **options: Unpack[ChatOptions],
 ) -> Call[chat_pb2.FitChatResponse, list[int]]:
-    """Choose the messages that fit into a window: the system messages at the start, the pinned
-    ones, and the longest run of whole turns at the end. A call stays with its results.
+    """Choose the messages that fit into a context window.
+
+    These are the system messages at the start, the pinned messages, and the longest run of complete
+    turns at the end. A tool call is kept together with its results.
 
     The other arguments are those of `count_chat`.
 
     Args:
-        max_tokens: The size of the model's window.
-        reserve_tokens: Tokens of the window that are reserved for the answer.
-        keep_system: Whether system and developer messages at the start are kept.
-        pinned: Indices of messages that are kept.
-        min_last_turns: How many turns at the end are kept.
+        max_tokens: The size of the context window.
+        reserve_tokens: Tokens of the window to reserve for the model's reply.
+        keep_system: Whether to keep system and developer messages at the start.
+        pinned: Indices of messages to keep.
+        min_last_turns: The number of turns at the end to keep.
         refill_percent: If messages must be dropped, keep at most this share of the budget.
     Returns:
-        The indices of the messages that are kept, increasing.
+        The indices of the messages to keep, increasing.
     Raises:
         BudgetTooSmall: The messages that must be kept do not fit.
     """
@@ -184,7 +188,7 @@ def fit_chat(
         **options,
     )
     seconds = chosen_timeout(defaults, timeout)
-    return Call(FIT_CHAT, request, seconds, lambda answer: list(answer.kept))
+    return Call(FIT_CHAT, request, seconds, lambda response: list(response.kept))
 
 
 @overload
@@ -217,16 +221,14 @@ def count_chat_batch(
     return_exceptions: bool = False,
     **options: Unpack[ChatBatchOptions],
 ) -> Batch[chat_pb2.BatchCountChatResponse, Any]:
-    """Count the tokens of any number of chats, each as `count_chat` would.
-
-    They are sent in requests that the server accepts, several at a time.
+    """Count the tokens of any number of chats, each as `count_chat` does.
 
     The other arguments are those of `count_chat` and of `encode_batch`.
 
     Args:
-        chats: Each a list of messages as for `count_chat`, or {"messages": …, "tools": …}; read as
-            requests are made.
-        limit: As for `count`, for each chat by itself.
+        chats: Each a list of messages as for `count_chat`, or {"messages": …, "tools": …}. They are
+            read when requests are made.
+        limit: As for `count`, for each chat.
     Returns:
         The number of tokens of each chat, in order; [] for no chats.
     """
@@ -257,10 +259,10 @@ def count_chat_batch(
 
 
 def _chat(chat: ChatMessages | Mapping[str, Any]) -> _Chat:
-    """The messages and tools of a chat, to be read any number of times."""
+    """The messages and tools of a chat, as lists."""
     if not isinstance(chat, Mapping):
         return list(chat), []
-    if "messages" not in chat:  # such as a message in the place of a chat
+    if "messages" not in chat:  # for example, a message instead of a chat
         raise invalid("chats", 'each must be a list of messages, or a mapping with "messages"')
     return list(chat["messages"]), list(chat.get("tools") or ())
 
@@ -272,10 +274,7 @@ def _count(result: chat_pb2.CountChatResult | chat_pb2.CountChatResponse) -> int
 def chat_request(
     request: Filled, defaults: Defaults, messages: ChatMessages, tools: ChatTools, **fields: Any
 ) -> Filled:
-    """Fill a request for a chat, and the options of its rendering in it.
-
-    Returns it. Raises InvalidOption.
-    """
+    """Set the fields of a request for a chat. Returns it. Raises InvalidOption."""
     wire: Any = request
     for name in _RENDERING & fields.keys():
         set_field(wire.options, name, fields.pop(name))
@@ -284,10 +283,9 @@ def chat_request(
 
 
 def set_chat(wire: Any, messages: ChatMessages, tools: ChatTools) -> None:
-    """Set the messages and the tools, of a request or of one chat in it.
+    """Set the messages and tools of a request or a batch item.
 
-    Raises:
-        InvalidOption: One of them does not have the shape that it must have.
+    Raises InvalidOption if a message or tool is malformed.
     """
     for index, message in enumerate(messages):
         wrong = _set_message(wire.messages.add(), message)
@@ -304,7 +302,7 @@ def set_chat(wire: Any, messages: ChatMessages, tools: ChatTools) -> None:
 
 
 def _set_message(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> str:
-    """Fill a message. Returns what is wrong with it; "" if nothing is."""
+    """Fill a message. Returns the problem; "" if there is none."""
     if not isinstance(message, Mapping):
         return "must be a mapping"
     if message.get("role") is None:
@@ -338,7 +336,7 @@ def _set_field(
 
 def _set_content(wire: chat_pb2.ChatMessage, content: Any) -> None:
     if isinstance(content, Mapping):
-        raise TypeError("one part, whose keys would be taken for texts")
+        raise TypeError("a part, whose keys would be read as texts")
     for part in (content,) if isinstance(content, str) else content:
         _set_part(wire.content.add(), part)
 

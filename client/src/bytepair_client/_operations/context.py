@@ -1,4 +1,4 @@
-"""Text that must fit a number of tokens: truncated or split, and what makes counts surprising."""
+"""Truncating and splitting text to a number of tokens, and inspecting it."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ Keep = Literal["start", "end", "both"]
 
 
 class SplitOptions(AllTextOptions, total=False):
-    """Options of each text that is split."""
+    """Options of `split_stream`."""
 
     overlap_tokens: int
     level: Level
 
 
 class TruncateBatchOptions(TextBatchOptions, total=False):
-    """Options of a batch of texts that are truncated."""
+    """Options of `truncate_batch`."""
 
     keep: Keep
     level: Level
@@ -66,26 +66,26 @@ def truncate(
     timeout: Timeout = NOT_GIVEN,
     **options: Unpack[TextOptions],
 ) -> Call[context_pb2.TruncateResponse, str]:
-    """Cut a text to at most `max_tokens` tokens, as `count` counts them in what is left.
+    """Truncate a text to at most `max_tokens` tokens, as `count` counts the result.
 
-    `with_raw_response` also gives the count, and which parts were kept.
+    `with_raw_response` also gives the count and the parts that were kept.
 
     The other arguments are those of `count`.
 
     Args:
-        text: Any text that fits a request. A longer one may have any length if the start or the
-            end is kept, special tokens are ordinary text, and what fits is shorter than a request:
-            only that part is sent.
+        text: A text that fits into one request. It may be longer if `keep` is "start" or "end",
+            special tokens are ordinary text, and the result fits into one request: only that part
+            is sent.
         max_tokens: At least 0.
         keep: "start", "end", or "both": a start, then the longest end that fits beside it.
-        level: Where the text may be cut: "code_point", "grapheme" (what people see as characters),
+        level: Where the text may be cut: "code_point", "grapheme" (a user-perceived character),
             "word", "sentence", "line" or "paragraph".
-        marker: Put where text was left out, and counted, such as " …".
+        marker: Replaces the text that was left out, and counts, such as " …".
     Returns:
-        The longest text that fits; all of it where it does.
+        The longest text that fits; `text` if all of it fits.
     Raises:
-        BudgetTooSmall: The text does not fit, and neither does the marker alone.
-        InputTooLarge: The text is too long for a request, and so is what may fit.
+        BudgetTooSmall: Neither the text nor the marker alone fits.
+        InputTooLarge: The text is too large for a request, and the result may be too.
     """
     one_text(text)
     request = fill(
@@ -113,22 +113,22 @@ def truncate(
         try:
             set_text(short, part)
         except InvalidUtf8:
-            set_text(short, text)  # raises with the offset in the whole text
+            set_text(short, text)  # raises the error with the offset in `text`
             raise
         before = len(text) - len(part) if keep == "end" else 0
-        call: Call[Any, Any] = Call(TRUNCATE, short, seconds, lambda answer: answer.text)
-        return Fallback(call, lambda answers: _moved(answers[0], before))
+        call: Call[Any, Any] = Call(TRUNCATE, short, seconds, lambda response: response.text)
+        return Fallback(call, lambda responses: _moved(responses[0], before))
 
     fallback = None if needs_all else of_part
-    return Call(TRUNCATE, request, seconds, lambda answer: answer.text, fallback, is_large)
+    return Call(TRUNCATE, request, seconds, lambda response: response.text, fallback, is_large)
 
 
-def _moved(answer: context_pb2.TruncateResponse, before: int) -> context_pb2.TruncateResponse:
-    """The answer for a part, for a text with `before` code points more before it."""
-    for kept in answer.kept:
+def _moved(response: context_pb2.TruncateResponse, before: int) -> context_pb2.TruncateResponse:
+    """The response for a part, as that for the text, of which `before` code points precede it."""
+    for kept in response.kept:
         kept.start += before
         kept.end += before
-    return answer
+    return response
 
 
 @overload
@@ -157,14 +157,14 @@ def truncate_batch(
     return_exceptions: bool = False,
     **options: Unpack[TruncateBatchOptions],
 ) -> Batch[context_pb2.BatchTruncateResponse, Any]:
-    """Cut many texts, each as `truncate` does.
+    """Truncate any number of texts, each as `truncate` does.
 
     The other arguments are those of `truncate` and of `encode_batch`.
 
     Args:
-        texts: Any number of strings; read as requests are made.
+        texts: Strings. They are read when requests are made.
     Returns:
-        The longest text that fits, for each text in order; [] for no texts.
+        The longest text that fits of each text, in order; [] for no texts.
     """
     return text_batch(
         BATCH_TRUNCATE,
@@ -189,22 +189,22 @@ def split(
     timeout: Timeout = NOT_GIVEN,
     **options: Unpack[TextOptions],
 ) -> Call[context_pb2.SplitResponse, list[Chunk]]:
-    """Split a text into chunks of at most `max_tokens` tokens, as `count` counts each.
+    """Split a text into chunks of at most `max_tokens` tokens, as `count` counts each chunk.
 
-    The other arguments are those of `count`, for each chunk by itself.
+    The other arguments are those of `count`.
 
     Args:
         text: A text of any length.
         max_tokens: At least 1.
-        overlap_tokens: The most tokens that a chunk shares with the one before it, at most half of
-            `max_tokens`.
-        level: The coarsest level to cut at, see `truncate`. A chunk that would be less than half
-            full ends at a finer one.
+        overlap_tokens: Maximum number of tokens that a chunk shares with the chunk before it, at
+            most half of `max_tokens`.
+        level: The coarsest level to cut at, as in `truncate`. A finer one is used if the chunk
+            would be less than half full.
     Returns:
-        Chunks in order; [] for "". Without overlap they join to the text, and
-        `text[chunk.start:chunk.end] == chunk.text` for each.
+        The chunks in order; [] for "". `text[chunk.start:chunk.end] == chunk.text`, and without
+        overlap the chunks join to the text.
     Raises:
-        BudgetTooSmall: A character has more than `max_tokens`.
+        BudgetTooSmall: A character has more than `max_tokens` tokens.
     """
     request = fill(
         context_pb2.SplitRequest(unit=CODE_POINT),
@@ -219,7 +219,7 @@ def split(
         SPLIT,
         request,
         one_text(text),
-        lambda answer: [_chunk(each, text[each.start : each.end]) for each in answer.chunks],
+        lambda response: [_chunk(each, text[each.start : each.end]) for each in response.chunks],
         defaults,
         timeout,
         stream=_splitting(),
@@ -235,22 +235,22 @@ def split_stream(
     timeout: Timeout = NOT_GIVEN,
     **options: Unpack[SplitOptions],
 ) -> StreamCall[context_pb2.SplitStreamResponse, Chunk]:
-    """Split a text that comes in pieces, of any length and cut anywhere.
+    """Split a text that arrives in pieces, of any length and cut anywhere.
 
-    If the connection breaks, the text is sent again over another one, where it is short or
-    `pieces` can be iterated again, as a list can and a generator cannot; no chunk comes twice.
+    If the connection breaks, the text is sent again over another one, provided that it is short or
+    `pieces` can be iterated again, like a list and unlike a generator. No chunk is repeated.
 
     The other arguments are those of `split`.
 
     Args:
         pieces: As for `encode_stream`.
-        timeout: Seconds for the whole stream; None, and by default: no deadline.
+        timeout: Seconds for the whole stream; None, and by default, for no deadline.
     Returns:
-        An iterator of chunks, as they become certain: those of `split` for the whole text. Its
-        `last` has `bytes_consumed`.
+        An iterator of chunks, each as soon as it is final: those of `split` for the whole text.
+        Its `last` has `bytes_consumed`.
     Raises:
-        InputTooLarge: A chunk needs more text than the server holds.
-        TokenizerError: Chunks before the fault have come.
+        InputTooLarge: A chunk needs more text than the server buffers.
+        TokenizerError: After the chunks that were final.
     """
     config = context_pb2.SplitStreamConfig(with_text=True)
     copied(split(defaults, "", max_tokens, **options).request, config)
@@ -264,14 +264,15 @@ def inspect(
     timeout: Timeout = NOT_GIVEN,
     **options: Unpack[EncodingOptions],
 ) -> Call[context_pb2.InspectResponse, Inspection]:
-    """Find what in a text makes its count, or an answer to it, surprising. Nothing is changed.
+    """Find what makes the count of a text, or a model's reply to it, surprising.
 
-    The other arguments are those of `encode`.
+    Examples are control tokens in the text and invisible characters. The other arguments are those
+    of `encode`.
 
     Args:
-        text: Any text that fits a request.
+        text: A text that fits into one request.
     Returns:
-        What was found, with the count, and the tokens that no further text changes.
+        The findings, the count, and the number of tokens that no further text changes.
     """
     request = fill(context_pb2.InspectRequest(unit=CODE_POINT), defaults, **options)
     set_text(request, one_text(text))
@@ -279,30 +280,30 @@ def inspect(
 
 
 def _splitting() -> TextStream[context_pb2.SplitStreamResponse, Chunk]:
-    # From an answer comes a list, from the stream each of its chunks.
+    # `plain` returns a list for each response; the stream returns its chunks one by one.
     plain: Any = partial(_new_chunks, [])
     request = context_pb2.SplitStreamRequest
     return TextStream(SPLIT_STREAM, request, plain, gives_lists=True, restarts=True)
 
 
-def _new_chunks(given: list[int], answer: context_pb2.SplitStreamResponse) -> list[Chunk]:
-    """The chunks of an answer that were not given before; `given` holds where the last began."""
+def _new_chunks(given: list[int], response: context_pb2.SplitStreamResponse) -> list[Chunk]:
+    """The chunks of a response that are new; `given` holds the start of the last one."""
     chunks = [
-        _chunk(each, each.text) for each in answer.chunks if not given or each.start > given[0]
+        _chunk(each, each.text) for each in response.chunks if not given or each.start > given[0]
     ]
     if chunks:
         given[:] = [chunks[-1].start]
     return chunks
 
 
-def _joined(answers: Sequence[context_pb2.SplitStreamResponse]) -> context_pb2.SplitResponse:
+def _joined(responses: Sequence[context_pb2.SplitStreamResponse]) -> context_pb2.SplitResponse:
     whole = context_pb2.SplitResponse(
-        encoding=answers[0].encoding, fingerprint=answers[0].fingerprint
+        encoding=responses[0].encoding, fingerprint=responses[0].fingerprint
     )
-    for answer in answers:
+    for response in responses:
         whole.chunks.extend(
             each
-            for each in answer.chunks
+            for each in response.chunks
             if not whole.chunks or each.start > whole.chunks[-1].start
         )
     return whole
@@ -313,13 +314,13 @@ def _chunk(chunk: context_pb2.Chunk, text: str) -> Chunk:
     return Chunk(chunk.start, chunk.end, chunk.count, level, chunk.overlap, text)
 
 
-def _inspection(answer: context_pb2.InspectResponse) -> Inspection:
+def _inspection(response: context_pb2.InspectResponse) -> Inspection:
     findings = [
         described(Finding, each, code=_code(each.code), code_point=each.code_point or None)
-        for each in answer.findings
+        for each in response.findings
     ]
-    totals = {_code(each.code): each.total for each in answer.totals}
-    return described(Inspection, answer, findings=findings, totals=totals)
+    totals = {_code(each.code): each.total for each in response.totals}
+    return described(Inspection, response, findings=findings, totals=totals)
 
 
 def _code(code: context_pb2.FindingCode) -> str:

@@ -1,4 +1,4 @@
-"""Token ids to text or bytes; whole, in batches, and as they come."""
+"""Decoding token ids: at once, in batches, and in streams."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DECODE = method(tokenizer_pb2.DecodeResponse, "Decode")
 BATCH_DECODE = method(tokenizer_pb2.BatchDecodeResponse, "BatchDecode")
 DECODE_STREAM = method(stream_pb2.DecodeStreamResponse, "DecodeStream", streamed=True)
 
-#: In one request: enough that the cost of a message is negligible.
+#: For one request of a stream: large enough that the overhead of a message is negligible.
 MAX_PIECE_IDS = 8192
 
 Ids = Iterable[int | Sequence[int]] | AsyncIterable[int | Sequence[int]]
@@ -44,7 +44,7 @@ Plain = TypeVar("Plain")
 
 
 class DecodeStreamOptions(EncodingOptions, total=False):
-    """Options of `decode_stream`, whatever it gives."""
+    """Options of `decode_stream`, except for `as_bytes`."""
 
     prefill_ids: Iterable[int]
     skip_special_tokens: bool
@@ -55,7 +55,7 @@ class DecodeStreamOptions(EncodingOptions, total=False):
 
 
 class IdsBatchOptions(EncodingOptions, BatchOptions, total=False):
-    """Options of a batch of lists of ids."""
+    """Options of `decode_batch`."""
 
     errors: DecodeErrors
     skip_special_tokens: bool
@@ -75,11 +75,11 @@ def decode(
     The other arguments are those of `encode`.
 
     Args:
-        ids: Each one that the encoding has; any number of them.
-        errors: For bytes that are not UTF-8, as ids cut from a longer list may give:
-            "replace" puts U+FFFD in place of each maximal invalid sequence, "strict" fails
+        ids: Any number of ids of the encoding.
+        errors: For bytes that are not UTF-8, for example because the ids were cut from a longer
+            list: "replace" puts U+FFFD in place of each maximal invalid sequence, "strict" fails
             with InvalidUtf8.
-        skip_special_tokens: True: special tokens give nothing; False: their spelling.
+        skip_special_tokens: Whether to leave out special tokens instead of writing their names.
     Returns:
         The text; "" for no ids.
     Raises:
@@ -103,12 +103,12 @@ def decode_bytes(
     timeout: Timeout = NOT_GIVEN,
     **options: Unpack[EncodingOptions],
 ) -> Call[tokenizer_pb2.DecodeResponse, bytes]:
-    """Decode token ids into the bytes that they stand for, UTF-8 or not.
+    """Decode token ids into bytes, which need not be UTF-8.
 
     The other arguments are those of `decode`.
 
     Args:
-        ids: Each one that the encoding has; any number of them.
+        ids: Any number of ids of the encoding.
     Returns:
         The bytes; b"" for no ids.
     Raises:
@@ -116,7 +116,7 @@ def decode_bytes(
     """
     request = tokenizer_pb2.DecodeRequest(as_bytes=True)
     fill(request, defaults, skip_special_tokens=skip_special_tokens, **options)
-    return _ids_call(request, ids, lambda answer: answer.data, defaults, timeout)
+    return _ids_call(request, ids, lambda response: response.data, defaults, timeout)
 
 
 @overload
@@ -142,12 +142,12 @@ def decode_batch(
     return_exceptions: bool = False,
     **options: Unpack[IdsBatchOptions],
 ) -> Batch[tokenizer_pb2.BatchDecodeResponse, Any]:
-    """Decode any number of lists of ids, each as `decode` would.
+    """Decode any number of lists of ids, each as `decode` does.
 
     The other arguments are those of `decode` and of `encode_batch`.
 
     Args:
-        batch: The lists, each of any length; read as requests are made.
+        batch: The lists, each of any length. They are read when requests are made.
     Returns:
         The text of each list, in order; [] for no lists.
     """
@@ -196,30 +196,30 @@ def decode_stream(
     timeout: Timeout = NOT_GIVEN,
     **options: Unpack[EncodingOptions],
 ) -> StreamCall[stream_pb2.DecodeStreamResponse, Any]:
-    """Decode token ids as they come, for example from a model.
+    """Decode token ids when they arrive, for example from a model.
 
-    If the connection breaks, the stream resumes over another one: nothing is lost or repeated.
+    If the connection breaks, the stream resumes over another one. Nothing is lost or repeated.
 
     The other arguments are those of `decode`.
 
     Args:
-        ids: Ids one by one, or lists of them; of a generator for example. Those that have
-            come while a message was being sent go together in the next one; none waits.
-        prefill_ids: Ids that came before, such as those of the prompt. They give no text, but
-            bytes at their end that begin a character are completed by the first of `ids`.
-        stop: The text ends before the first of these strings in it. None may be empty.
-        include_stop: True: it ends after the string and not before.
-        errors: For bytes that are not UTF-8: "replace" gives U+FFFD as soon as nothing can
+        ids: Single ids or lists of ids. Each is sent as soon as the message before it is sent;
+            all that arrive meanwhile share a message.
+        prefill_ids: Ids before the first of `ids`, such as those of the prompt. They give no text,
+            but `ids` may complete a character that they begin.
+        stop: The text ends before the first occurrence of one of these strings; none may be empty.
+        include_stop: Whether the text ends after the string instead.
+        errors: For bytes that are not UTF-8: "replace" gives U+FFFD as soon as no further byte can
             complete them, "strict" fails with InvalidUtf8.
-        as_bytes: True: give the bytes as they come.
-        timeout: Seconds for the whole stream; None, and by default: no deadline.
+        as_bytes: Whether to return bytes instead of text, as soon as they arrive.
+        timeout: Seconds for the whole stream; None, and by default, for no deadline.
     Returns:
-        An iterator of pieces of the text: whole characters, never empty; joined they are what
-        `decode` gives for all ids, up to the stop string. Its `last` has `stop_matched`,
+        An iterator of pieces of the text: complete characters, never empty. Joined they are the
+        result of `decode` for all ids, up to the stop string. Its `last` has `stop_matched`,
         `tokens_consumed` and `finished`.
     Raises:
-        UnknownTokenId: After the text of the ids before; `index` counts all of `ids`.
-        TokenizerError: After the text that was certain.
+        UnknownTokenId: After the text of the ids before it; `index` counts all of `ids`.
+        TokenizerError: After the text that was final.
     """
     if isinstance(stop, str):
         raise invalid("stop", "must be a collection of strings, not one string")
@@ -240,9 +240,9 @@ def decode_stream(
 def _stream_call(
     defaults: Defaults, config: stream_pb2.DecodeStreamConfig, ids: Ids, timeout: float | None
 ) -> StreamCall[stream_pb2.DecodeStreamResponse, Any]:
-    """DecodeStream with this configuration."""
+    """The call of DecodeStream with this configuration."""
     size = max(1, min(MAX_PIECE_IDS, defaults.max_unary_bytes // BYTES_PER_ID))
-    plain: Callable[[Any], Any] = (lambda answer: answer.data) if config.as_bytes else _text
+    plain: Callable[[Any], Any] = (lambda response: response.data) if config.as_bytes else _text
     source = _slices(ids, size) if isinstance(ids, Sequence) else ids
     return StreamCall(DECODE_STREAM, IdsBuffer(config, size), source, timeout, plain)
 
@@ -258,7 +258,7 @@ def _ids_call(
     defaults: Defaults,
     timeout: Timeout,
 ) -> Call[tokenizer_pb2.DecodeResponse, Plain]:
-    """The call for one list of ids, which is streamed if it is too long for a request."""
+    """The call for one list of ids, which uses a stream if it is too large for one request."""
     numbers = _listed(ids)
     size = len(numbers) * BYTES_PER_ID
     is_large = size > defaults.max_unary_bytes
@@ -275,12 +275,12 @@ def _ids_call(
     return Call(DECODE, request, chosen_timeout(defaults, timeout), plain, fallback, is_large)
 
 
-def _joined(answers: Sequence[stream_pb2.DecodeStreamResponse]) -> tokenizer_pb2.DecodeResponse:
-    whole = joined(DECODE, answers)
-    if answers[0].WhichOneof("content") == "data":
-        whole.data = b"".join(part.data for part in answers)
+def _joined(responses: Sequence[stream_pb2.DecodeStreamResponse]) -> tokenizer_pb2.DecodeResponse:
+    whole = joined(DECODE, responses)
+    if responses[0].WhichOneof("content") == "data":
+        whole.data = b"".join(part.data for part in responses)
     else:
-        whole.text = "".join(part.text for part in answers)
+        whole.text = "".join(part.text for part in responses)
     return whole
 
 

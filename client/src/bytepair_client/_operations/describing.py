@@ -1,4 +1,4 @@
-"""Descriptions of encodings, tokens and chat formats of a server, and its health."""
+"""Descriptions of encodings, tokens and chat formats, and the health of the server."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def get_encoding(
         encoding: Name or alias; None for the client's.
         timeout: Seconds; None for no deadline.
     Returns:
-        Its description, under its canonical name.
+        Its description, with its canonical name.
     Raises:
-        UnknownEncoding: The server has none of that name.
+        UnknownEncoding: The server has no encoding of that name.
     """
     return Call(
         GET_ENCODING,
@@ -71,15 +71,15 @@ def get_encoding(
 def get_token(
     defaults: Defaults, token_id: int, *, encoding: str | None = None, timeout: Timeout = NOT_GIVEN
 ) -> Call[token_pb2.GetTokenResponse, TokenInfo]:
-    """Describe one token, and the merges that make it.
+    """Describe one token and the merges that make it.
 
     Args:
-        token_id: Its id.
+        token_id: The id of the token.
         encoding: Name or alias; None for the client's.
         timeout: Seconds; None for no deadline.
     Raises:
         UnknownTokenId: No token has this id.
-        UnknownEncoding: The server has none of that name.
+        UnknownEncoding: The server has no encoding of that name.
     """
     if not 0 <= token_id <= MAX_TOKEN_ID:
         raise UnknownTokenId(f"no token has id {token_id}", metadata={"id": str(token_id)})
@@ -114,10 +114,10 @@ def get_chat_format(
     """Describe one chat format.
 
     Args:
-        format: Its name.
+        format: The name of the format.
         timeout: Seconds; None for no deadline.
     Raises:
-        UnknownChatFormat: The server has none of that name.
+        UnknownChatFormat: The server has no chat format of that name.
     """
     return Call(
         GET_CHAT_FORMAT,
@@ -130,14 +130,14 @@ def get_chat_format(
 def health(
     defaults: Defaults, service: str = "", *, timeout: Timeout = NOT_GIVEN
 ) -> Call[health_pb2.HealthCheckResponse, str]:
-    """Ask whether the server is serving.
+    """Check whether the server is serving.
 
     Args:
-        service: A service's full name; "" for the server as a whole.
+        service: The full name of a service; "" for the whole server.
         timeout: Seconds; None for no deadline.
     Returns:
-        "SERVING", or "NOT_SERVING" while the server loads its encodings, verifies them or
-        stops; "UNKNOWN" for any other state.
+        "SERVING", or "NOT_SERVING" while the server loads encodings, verifies them or stops;
+        "UNKNOWN" for any other state.
     Raises:
         RequestRejected: The server has no such service; `code` is "NOT_FOUND".
     """
@@ -164,11 +164,11 @@ def _format_info(format_: chat_pb2.ChatFormat) -> ChatFormatInfo:
     return described(ChatFormatInfo, format_, is_exact=is_exact)
 
 
-def _token_info(answer: token_pb2.GetTokenResponse) -> TokenInfo:
+def _token_info(response: token_pb2.GetTokenResponse) -> TokenInfo:
     return described(
         TokenInfo,
-        answer,
-        kind=enum_name(answer.kind, token_pb2.TokenKind),
-        order=enum_name(answer.order, token_pb2.MergeOrder),
-        parts=tuple(described(TokenPart, part) for part in answer.parts),
+        response,
+        kind=enum_name(response.kind, token_pb2.TokenKind),
+        order=enum_name(response.order, token_pb2.MergeOrder),
+        parts=tuple(described(TokenPart, part) for part in response.parts),
     )

@@ -1,4 +1,4 @@
-"""Text to token ids, and to their number; whole, in batches, and in pieces."""
+"""Encoding and counting text: at once, in batches, and in streams."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ ENCODE_STREAM = method(stream_pb2.EncodeStreamResponse, "EncodeStream", streamed
 COUNT_STREAM = method(stream_pb2.CountStreamResponse, "CountStream", streamed=True)
 
 ENCODING = TextStream(
-    ENCODE_STREAM, stream_pb2.EncodeStreamRequest, lambda answer: list(answer.ids)
+    ENCODE_STREAM, stream_pb2.EncodeStreamRequest, lambda response: list(response.ids)
 )
 COUNTING = TextStream(
     COUNT_STREAM,
     stream_pb2.CountStreamRequest,
-    lambda answer: answer.count,
-    answers_each=False,
+    lambda response: response.count,
+    response_per_request=False,
     restarts=True,
 )
 
@@ -61,26 +61,25 @@ def encode(
     """Encode `text` into token ids.
 
     Args:
-        text: A string of any length, or `Segments([...])`: strings, which are untrusted
-            and never become control tokens, and `special("<|name|>")`, which each give one.
-        disallowed_special: For special tokens in the text that are not allowed: "all" to fail
-            with SpecialTokenInText, or () to read them as ordinary text.
-        timeout: Seconds until DeadlineExceeded, above 0; None for no deadline. Left out: the
+        text: A string of any length, or `Segments([...])`: strings, which are untrusted and never
+            become control tokens, and `special("<|name|>")`, which are one control token each.
+        disallowed_special: For special tokens in the text that are not allowed: "all" to fail with
+            SpecialTokenInText, or () to read them as ordinary text.
+        timeout: Seconds until DeadlineExceeded, above 0; None for no deadline. Default: the
             client's.
-        encoding: Name or alias; None, and left out: the client's.
+        encoding: Name or alias; None for the client's.
         expected_fingerprint: The fingerprint that the encoding must have; otherwise the call fails
-            with FingerprintMismatch before any work. None: not checked. Left out: the client's,
-            if the call uses the client's encoding.
-        allowed_special: Special tokens that a plain `text` may turn into control tokens where
-            it contains them, or "all": every one that the server lets this caller use. Left out:
-            none.
-        add_special_tokens: True: add the encoding's template, which `get_encoding` shows, around
-            the text. Its tokens need not be in `allowed_special`, but the server must permit them
-            to this caller. Left out: False.
+            with FingerprintMismatch before any work. None for any. Default: the client's, if the
+            call uses the client's encoding.
+        allowed_special: Special tokens that become control tokens where a string `text` contains
+            them; "all" for every one that the server permits to the caller. Default: none.
+        add_special_tokens: Whether to add the encoding's template, which `get_encoding` shows,
+            around the text. Its tokens need not be in `allowed_special`, but the server must permit
+            them to the caller. Default: False.
     Returns:
         The ids in text order; [] for "" without a template.
     Raises:
-        InvalidOption: An option is outside its domain; nothing was sent.
+        InvalidOption: An option is out of range.
     """
     request = fill(
         tokenizer_pb2.EncodeRequest(), defaults, disallowed_special=disallowed_special, **options
@@ -96,20 +95,19 @@ def encode_with_offsets(
     timeout: Timeout = NOT_GIVEN,
     **options: Unpack[AllTextOptions],
 ) -> Call[tokenizer_pb2.EncodeResponse, IdsWithOffsets]:
-    """Encode `text`, and say where in it each token starts.
+    """Encode `text` into token ids with the offset at which each starts.
 
     The other arguments are those of `encode`.
 
     Args:
-        text: As for `encode`, but not streamed. Segments count as if joined, special tokens by
-            their spelling.
-        unit: What offsets count: "code_point" (an index into a Python string), "byte" of
-            UTF-8, or "utf16" code unit (JavaScript, Java).
+        text: As for `encode`, but only as much as fits into one request. Offsets in Segments are
+            those in the joined segments, with special tokens by name.
+        unit: The unit of offsets: "code_point" (an index into a Python string), "byte" of UTF-8, or
+            "utf16" code unit (JavaScript, Java).
     Returns:
-        Ids and offsets, of equal length; both [] for "" without a template. Offsets start
-        at 0 and never decrease. In bytes they are exact; in the other units a token that starts
-        inside a character has the offset of that character. The template's tokens after the text
-        have the text's length.
+        Ids and offsets, of equal length; both [] for "" without a template. Offsets never decrease.
+        In bytes they are exact; in the other units a token that starts inside a character has the
+        offset of that character. The template's tokens after the text have the text's length.
     """
     request: Any = encode(defaults, "", **options).request
     if unit not in get_args(OffsetUnit):
@@ -120,7 +118,7 @@ def encode_with_offsets(
         ENCODE,
         request,
         chosen_timeout(defaults, timeout),
-        lambda answer: IdsWithOffsets(list(answer.ids), list(answer.offsets)),
+        lambda response: IdsWithOffsets(list(response.ids), list(response.offsets)),
     )
 
 
@@ -147,20 +145,19 @@ def encode_batch(
     return_exceptions: bool = False,
     **options: Unpack[TextBatchOptions],
 ) -> Batch[tokenizer_pb2.BatchEncodeResponse, Any]:
-    """Encode any number of texts, each as `encode` would.
+    """Encode any number of texts, each as `encode` does.
 
-    They are sent in requests that the server accepts, several at a time.
-
-    The other arguments are those of `encode`.
+    They are sent in concurrent requests within the server's limits. The other arguments are those
+    of `encode`.
 
     Args:
-        texts: Each a string of any length, or Segments; read as requests are made.
-        return_exceptions: True: the error of a failed item is returned in its place, and the error
-            of a failed request in the place of each of its items. False: the first error is
-            raised, with its index in `item`.
+        texts: Strings of any length, or Segments. They are read when requests are made.
+        return_exceptions: If True, the error of a failed item is returned in its place, and the
+            error of a failed request in place of each of its items. If False, the first error is
+            raised, with the index in `item`.
         progress: Called with the number of finished texts, after each request.
-        timeout: Seconds for the whole batch; None for no deadline. Left out: the client's, for
-            each request.
+        timeout: Seconds for the whole batch; None for no deadline. Default: the client's, for each
+            request.
     Returns:
         The ids of each text, in order; [] for no texts.
     """
@@ -183,23 +180,22 @@ def encode_stream(
     timeout: Timeout = NOT_GIVEN,
     **options: Unpack[TextOptions],
 ) -> StreamCall[stream_pb2.EncodeStreamResponse, list[int]]:
-    """Encode a text that comes in pieces, of any length and cut anywhere.
+    """Encode a text that arrives in pieces, of any length and cut anywhere.
 
-    If the connection breaks, the stream resumes over another one: nothing is lost or repeated.
+    If the connection breaks, the stream resumes over another one. Nothing is lost or repeated.
 
     The other arguments are those of `encode`.
 
     Args:
-        pieces: Strings, or UTF-8 that may be cut within a character, such as a file opened in
-            binary mode. Those that have come while a message was being sent go together.
-        timeout: Seconds for the whole stream; None, and by default: no deadline.
+        pieces: Strings, or bytes of UTF-8 that may be cut inside a character, such as a file opened
+            in binary mode. Pieces that arrive while a message is sent share the next one.
+        timeout: Seconds for the whole stream; None, and by default, for no deadline.
     Returns:
-        An iterator of lists of ids, as they become certain; none is empty, and joined they
-        are what `encode` gives for the whole text. Its `last` has `bytes_consumed`.
+        An iterator of lists of ids, each as soon as it is final and never empty. Joined they are
+        the result of `encode` for the whole text. Its `last` has `bytes_consumed`.
     Raises:
-        InputTooLarge: More text than the server holds can only be encoded together, such as
-            a word of megabytes.
-        TokenizerError: Ids before the fault may have come.
+        InputTooLarge: A pre-token, such as a word of megabytes, exceeds the server's buffer.
+        TokenizerError: After the ids that were final.
     """
     config = stream_pb2.EncodeStreamConfig()
     fill(config, defaults, disallowed_special=disallowed_special, **options)
@@ -215,17 +211,16 @@ def count(
     timeout: Timeout = NOT_GIVEN,
     **options: Unpack[TextOptions],
 ) -> Call[tokenizer_pb2.CountResponse, int]:
-    """Count the tokens of `text`. By default this never fails on what the text contains.
+    """Count the tokens of `text`. By default special tokens in the text are ordinary text.
 
     The other arguments are those of `encode`.
 
     Args:
-        text: As for `encode`, and of any length.
-        limit: At least 0. Counting may stop once there are more tokens than this; the result is
-            then `limit` + 1. None: count all.
-        disallowed_special: For special tokens in the text that are not allowed: () to count them
-            as the ordinary text that they are, or "all" to fail with SpecialTokenInText, as
-            `encode` does by default.
+        text: As for `encode`.
+        limit: At least 0. Counting may stop once there are more tokens; the result is then
+            `limit` + 1. None to count all.
+        disallowed_special: For special tokens in the text that are not allowed: () to count them as
+            ordinary text, or "all" to fail with SpecialTokenInText.
     Returns:
         The number of tokens, at most `limit` + 1; 0 for "" without a template.
     """
@@ -265,13 +260,13 @@ def count_batch(
     return_exceptions: bool = False,
     **options: Unpack[TextBatchOptions],
 ) -> Batch[tokenizer_pb2.BatchCountResponse, Any]:
-    """Count the tokens of any number of texts, each as `count` would.
+    """Count the tokens of any number of texts, each as `count` does.
 
     The other arguments are those of `count` and of `encode_batch`.
 
     Args:
-        texts: Each a string of any length, or Segments; read as requests are made.
-        limit: As for `count`, for each text by itself.
+        texts: As for `encode_batch`.
+        limit: As for `count`, for each text.
     Returns:
         The number of tokens of each text, in order; [] for no texts.
     """
@@ -296,16 +291,16 @@ def count_stream(
     timeout: Timeout = NOT_GIVEN,
     **options: Unpack[TextOptions],
 ) -> Call[stream_pb2.CountStreamResponse, int]:
-    """Count the tokens of a text that comes in pieces, of any length and cut anywhere.
+    """Count the tokens of a text that arrives in pieces, of any length and cut anywhere.
 
-    If the connection breaks, the text is sent again over another one, where it is short or
-    `pieces` can be iterated again, as a list can and a generator cannot.
+    If the connection breaks, the text is sent again over another one, provided that it is short or
+    `pieces` can be iterated again, like a list and unlike a generator.
 
     The other arguments are those of `count`, and the `timeout` of `encode_stream`.
 
     Args:
         pieces: As for `encode_stream`.
-        limit: As for `count`. No more pieces are taken once it is exceeded.
+        limit: As for `count`. No more pieces are read once it is exceeded.
     Returns:
         The number of tokens, at most `limit` + 1; 0 for no text.
     Raises:
@@ -314,7 +309,7 @@ def count_stream(
     config = stream_pb2.CountStreamConfig()
     fill(config, defaults, limit=limit, disallowed_special=disallowed_special, **options)
     stream = COUNTING.call(defaults, config, pieces, stream_timeout(timeout))
-    fallback = Fallback(stream.with_messages(), lambda answers: answers[-1])
+    fallback = Fallback(stream.with_messages(), lambda responses: responses[-1])
     first = stream_pb2.CountStreamRequest(config=config)
     return Call(
         COUNT_STREAM, first, stream.timeout, stream.plain, lambda _: fallback, is_large=True

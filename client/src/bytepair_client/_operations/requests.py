@@ -1,4 +1,4 @@
-"""Arguments on their way into a request: options that methods share, and the fields they set."""
+"""Requests: the options that methods share, their fields, and texts too large for one request."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ DecodeErrors = Literal["replace", "strict"]
 Level = Literal["code_point", "grapheme", "word", "sentence", "line", "paragraph"]
 CODE_POINT: Final = text_pb2.OFFSET_UNIT_CODE_POINT
 
-# The entry of `allowed_special` in a request that stands for all of them.
-_EVERY = "ALL"
+_EVERY = "ALL"  # in the `allowed_special` of a request: all special tokens
 
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")
@@ -37,27 +36,27 @@ Filled = TypeVar("Filled", bound=Message)
 
 
 class EncodingOptions(TypedDict, total=False):
-    """Which encoding, and what it must be; `encode` describes these and those below."""
+    """Options of every method that uses an encoding; `encode` describes them."""
 
     encoding: str | None
     expected_fingerprint: Fingerprint
 
 
 class TextOptions(EncodingOptions, total=False):
-    """Options of every method for texts, but `disallowed_special`, whose default differs."""
+    """Options of every method for texts. `disallowed_special` is not here: its default differs."""
 
     allowed_special: AllowedSpecial
     add_special_tokens: bool
 
 
 class AllTextOptions(TextOptions, total=False):
-    """Options of each text of a batch, whose defaults are those of the method for one."""
+    """Options of every text of a batch."""
 
     disallowed_special: DisallowedSpecial
 
 
 def named_encoding(defaults: Defaults, encoding: str | None) -> str:
-    """The encoding that a call is about. Raises InvalidOption if there is none."""
+    """The encoding of a call. Raises InvalidOption if there is none."""
     name = defaults.encoding if encoding is None else encoding
     if not name:
         raise invalid("encoding", "must be given: on the call, or once on the client")
@@ -72,13 +71,13 @@ def fill(
     expected_fingerprint: Fingerprint = NOT_GIVEN,
     **fields: Any,
 ) -> Filled:
-    """Set the fields of a request, or of a stream's configuration, from arguments of their names.
+    """Set the fields of a request, or of a stream's configuration, from arguments. Returns it.
 
-    Returns it. Raises InvalidOption.
+    Raises InvalidOption.
     """
     name = named_encoding(defaults, encoding)
     if expected_fingerprint is NOT_GIVEN:
-        # The client's fingerprint is that of the client's encoding; of another it says nothing.
+        # The client's fingerprint is that of the client's encoding, and of no other.
         expected_fingerprint = defaults.expected_fingerprint if name == defaults.encoding else None
     set_field(request, "encoding", name)
     set_field(request, "expected_fingerprint", expected_fingerprint)
@@ -88,7 +87,7 @@ def fill(
 
 
 def set_field(message: Message, name: str, value: Any) -> None:
-    """Set one field from an argument of its name; None leaves it unset. Raises InvalidOption."""
+    """Set one field from an argument; None leaves it unset. Raises InvalidOption."""
     if value is not None and name in _WIRE:
         value = _WIRE[name](value)
     if value is None:
@@ -109,7 +108,7 @@ def set_field(message: Message, name: str, value: Any) -> None:
 
 
 def enum_value(option: str, enum: Any, name: str) -> Any:
-    """The value of an enum of the API, by its name in Python. Raises InvalidOption."""
+    """The number of an enum value, by its Python name. Raises InvalidOption."""
     names = {enum_name(value, enum): value for value in enum.values() if value}
     if name not in names:
         raise invalid(option, f"must be one of {', '.join(names)}")
@@ -117,7 +116,7 @@ def enum_value(option: str, enum: Any, name: str) -> Any:
 
 
 def enum_name(value: int, enum: Any) -> str:
-    """The name of a value in Python."""
+    """The Python name of an enum value."""
     name: str = enum.Name(value)
     return name.removeprefix(enum.Name(0).removesuffix("UNSPECIFIED")).lower()
 
@@ -138,8 +137,7 @@ def wire_allowed(allowed: AllowedSpecial) -> list[str]:
 def wire_disallowed(disallowed: DisallowedSpecial) -> text_pb2.DisallowedSpecial:
     """The `disallowed_special` of a request. Raises InvalidOption.
 
-    tiktoken also takes a set that fails for its members and reads the others as text; the service
-    decides for all alike.
+    tiktoken also accepts a set of tokens. The service treats all tokens alike.
     """
     if disallowed == "all":
         return text_pb2.DISALLOWED_SPECIAL_REJECT
@@ -156,7 +154,7 @@ def _past_reasoning(rule: str) -> Any:
     return None if rule == "default" else enum_value("past_reasoning", chat_pb2.PastReasoning, rule)
 
 
-#: How arguments go into the fields of their names, where not as they are. Raise InvalidOption.
+#: Converts an argument to the value of its field. Raises InvalidOption.
 _WIRE: Final[Mapping[str, Callable[[Any], Any]]] = {
     "allowed_special": wire_allowed,
     "disallowed_special": wire_disallowed,
@@ -168,7 +166,7 @@ _WIRE: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 
 def one_text(text: object) -> str:
-    """A text that is no segments. Raises TypeError for what is no string."""
+    """Return `text`. Raises TypeError if it is not a str: segments are not accepted here."""
     if not isinstance(text, str):
         raise TypeError(f"text must be one str, not {type(text).__name__}")
     return text
@@ -185,11 +183,11 @@ def text_call(
     stream: TextStream[Any, Any],
     join: Callable[[Sequence[Any]], Response] | None = None,
 ) -> Call[Response, Plain]:
-    """The call for one text: `request` and the text, or a stream if it is too large for one.
+    """The call for one text, which uses `stream` if the text is too large for one request.
 
     Args:
-        stream: Its configuration takes the fields of `request`.
-        join: From the stream's answers to the one; None to copy their fields in order.
+        request: A request without the text. Its fields also configure the stream.
+        join: Combines the responses of the stream into one; None for `joined`.
     """
     seconds = chosen_timeout(defaults, timeout)
     if not isinstance(text, str):
@@ -210,27 +208,27 @@ def text_call(
 
 
 def has_more_bytes(text: str, limit: int) -> bool:
-    """Whether the UTF-8 of `text` is longer than `limit`; lone surrogates count three bytes."""
+    """Whether `text` has more than `limit` bytes of UTF-8; a lone surrogate counts as three."""
     if len(text) > limit or text.isascii():
         return len(text) > limit
     return len(text) * 4 > limit and len(text.encode(errors="surrogatepass")) > limit
 
 
 def within(defaults: Defaults, limit: int | None) -> Defaults:
-    """The client's defaults, for a server with this limit in bytes; None if it is not known."""
+    """The defaults for a server with this limit in bytes; None if the limit is unknown."""
     return defaults if limit is None else replace(defaults, max_unary_bytes=max(1, limit))
 
 
 def timeout_for(defaults: Defaults, timeout: Timeout, size: int) -> float | None:
-    """The seconds that an input of about `size` bytes gets: the call's own, or else the client's
-    timeout for each `max_unary_bytes` of it."""
+    """The timeout in seconds of an input of about `size` bytes: the call's own, else the client's
+    timeout for each `max_unary_bytes`."""
     if timeout is not NOT_GIVEN or defaults.timeout is None:
         return chosen_timeout(defaults, timeout)
     return defaults.timeout * max(1, math.ceil(size / defaults.max_unary_bytes))
 
 
 def copied(source: Message, target: Filled) -> Filled:
-    """Copy the fields that two messages share, by name; lists are appended. Returns `target`."""
+    """Copy the fields that both messages have; repeated fields are appended. Returns `target`."""
     for field, value in source.ListFields():
         if field.name not in target.DESCRIPTOR.fields_by_name:
             continue
@@ -243,10 +241,10 @@ def copied(source: Message, target: Filled) -> Filled:
     return target
 
 
-def joined(method: Method[Response], answers: Sequence[Message]) -> Response:
-    """The answers of a stream as one answer of another method: lists are joined, and of what is
-    no list the last counts."""
+def joined(method: Method[Response], responses: Sequence[Message]) -> Response:
+    """Combine the responses of a stream into one of `method`: repeated fields are joined, and the
+    last value of other fields is kept."""
     whole = method.parse(b"")
-    for answer in answers:
-        copied(answer, whole)
+    for response in responses:
+        copied(response, whole)
     return whole

@@ -1,5 +1,5 @@
-"""Streams: how a source is sent, answered, and sent again if the connection breaks.
+"""Streams: sending a source, reading responses, and resuming over another connection.
 
-`buffer`, with `text` and `ids`, makes requests of what a source gives. `state` knows what was sent
-and answered, and decides what happens next; `stream` and `async_stream` add input and output.
+`buffer`, `text` and `ids` make requests from the items of a source. `state` tracks requests and
+responses, and decides when a stream resumes. `stream` and `async_stream` add the I/O.
 """

@@ -1,4 +1,4 @@
-"""A stream for asyncio: an asynchronous iterator, with a task that reads the source."""
+"""An asyncio stream: an asynchronous iterator, and a task that reads the source."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ Plain = TypeVar("Plain")
 
 
 class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
-    """An asynchronous iterator of the results of a stream. Nothing is sent before the first one is
+    """An asynchronous iterator of the results of a stream. The stream starts when the first one is
     requested.
 
-    A task reads the source and sends each item when it arrives. It waits when it is some ten
-    thousand ids ahead of the results. An exception of the source is raised here, after the results
-    of the items before it.
+    A task reads the source and sends each item when it arrives. It waits when it is tens of
+    thousands of ids ahead of the results. An exception of the source is raised here, after the
+    results of the items before it.
 
-    If the connection breaks, the stream resumes over another one. The call is cancelled when the
-    iterator is closed or dropped, or when the task that waits for a result is cancelled; an
-    asynchronous source is cancelled with it.
+    If the connection breaks, the stream resumes over another one. Closing or dropping the iterator,
+    or cancelling the task that waits for a result, cancels the call and an asynchronous source.
     """
 
     _requests: _Requests[Response, Plain]
@@ -38,14 +37,13 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
         return self
 
     async def __anext__(self) -> Plain:
-        piece = await self._next()
-        if piece is None:
+        value = await self._next()
+        if value is None:
             raise StopAsyncIteration
-        return piece
+        return value
 
     async def aclose(self) -> None:
-        """Cancel the call, unless it is over, and wait until the source has ended. The iterator
-        ends."""
+        """Cancel the call unless it has ended. The iterator ends, after the source."""
         self._source = None
         tasks = self._requests.stop(cancel=True)
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -63,25 +61,25 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
         await asyncio.sleep(self._attempts.rate_delay())
         self._requests.begin(self._start(), source)
 
-    async def _answer(self, call: Duplex[Response]) -> Response | None:
+    async def _receive(self, call: Duplex[Response]) -> Response | None:
         try:
-            answer: Response | None = await self._client._wait(call.read(), self._timeout)
+            response: Response | None = await self._client._wait(call.read(), self._timeout)
         except asyncio.CancelledError:
             if not is_being_cancelled():
-                self._requests.raise_failure()  # for which the call was cancelled
+                self._requests.raise_failure()  # the source failed and cancelled the call
             raise
-        return answer
+        return response
 
     async def _resume(self, seconds: float) -> bool:
         self._requests.stop_sending()
         await asyncio.sleep(seconds + self._attempts.rate_delay())
         if self._requests.state.over:
             return False
-        self._requests.continue_elsewhere(self._start())
+        self._requests.resume(self._start())
         return True
 
     def _start(self) -> Duplex[Response]:
-        """Begin the RPC."""
+        """Start the RPC."""
         rpc = self._client._rpc(self._method)
         return Duplex(rpc(timeout=self._attempts.begin(), metadata=self._client._metadata))
 
@@ -89,11 +87,11 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
 class _Requests(Generic[Response, Plain]):
     """The requests of a stream, and the two tasks that make and send them.
 
-    It knows nothing of the AsyncStream, so that one which is dropped is dropped at once.
+    It does not refer to the AsyncStream, so that a dropped AsyncStream is collected at once.
 
     Attributes:
-        state: The state.
-        call: gRPC's; None before the start and after the end.
+        state: The state of the stream.
+        call: The gRPC call; None before the start and after the end.
     """
 
     def __init__(self, state: StreamState[Response, Plain]) -> None:
@@ -102,25 +100,25 @@ class _Requests(Generic[Response, Plain]):
         self._to_send = asyncio.Event()
         self._room = asyncio.Event()
         self._filling: Any = None  # the task that reads the source
-        self._sending: Any = None  # the task that sends what it gives
+        self._sending: Any = None  # the task that sends requests
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def begin(self, call: Duplex[Response], source: Iterable[Any] | AsyncIterable[Any]) -> None:
-        """Read the source, and send what it gives."""
+        """Start reading the source and sending requests."""
         self.call = call
         self._loop = asyncio.get_running_loop()
         self._filling = self._loop.create_task(self._fill(source))
         self._sending = self._loop.create_task(self._send(call))
 
     def stop_sending(self) -> None:
-        """Send no more to the connection that broke."""
+        """Stop sending to the broken connection."""
         self._sending.cancel()
 
-    def continue_elsewhere(self, call: Duplex[Response]) -> None:
-        """Send to another connection what the last one did not settle, and go on."""
+    def resume(self, call: Duplex[Response]) -> None:
+        """Send the unsettled input to another connection, and continue."""
         assert self._loop is not None  # it has begun
         self.call = call
-        source = self.state.continue_elsewhere()
+        source = self.state.resume()
         if source is not None:
             self._filling.cancel()
             self._filling = self._loop.create_task(self._fill(source))
@@ -128,23 +126,22 @@ class _Requests(Generic[Response, Plain]):
         self._sending = self._loop.create_task(self._send(call))
 
     def read(self, response: Response) -> Plain | None:
-        """Note an answer, and let requests go that waited for it to be read."""
-        piece = self.state.read(response)
+        """Process a response, so that more requests may be sent."""
+        value = self.state.read(response)
         if self.state.over:
-            self._filling.cancel()  # but not what is being sent: that ends the call
+            self._filling.cancel()  # the sending task ends the requests itself
         self._to_send.set()
-        return piece
+        return value
 
     def raise_failure(self) -> None:
-        """Raise what the source raised, if it is due."""
+        """Raise the exception of the source, if all results before it were returned."""
         if self.state.has_failed:
             failure, self.state.failure = self.state.failure, None
-            assert failure is not None  # it has failed
+            assert failure is not None  # has_failed
             raise failure
 
     def stop(self, *, cancel: bool) -> list[asyncio.Task[None]]:
-        """End the call, which may not be over if it is to be cancelled, and both tasks. Returns
-        the tasks, which may need a moment."""
+        """End both tasks, and cancel the call if wanted. Returns the tasks, which end soon."""
         self.state.over = True
         call, self.call = self.call, None
         tasks = [task for task in (self._filling, self._sending) if task is not None]
@@ -156,7 +153,7 @@ class _Requests(Generic[Response, Plain]):
         return tasks
 
     def drop(self) -> None:
-        """As `stop`, from any thread: garbage may be collected in each."""
+        """Stop, from any thread, because any may run the garbage collector."""
         if self.call is not None and self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(lambda: self.stop(cancel=True))
 
@@ -168,10 +165,10 @@ class _Requests(Generic[Response, Plain]):
             else:
                 for item in source:
                     await self._put(item)
-                    await asyncio.sleep(0)  # what was sent and answered goes on
-        except BaseException as error:  # whatever it is, it is the reader's to handle
+                    await asyncio.sleep(0)  # let other tasks run
+        except BaseException as error:  # raised by the reader
             if is_being_cancelled():
-                raise  # by the reader itself
+                raise  # the reader stopped this task
             self.state.failure = error
         self.state.source_ended = True
         self._to_send.set()
@@ -202,6 +199,6 @@ class _Requests(Generic[Response, Plain]):
 
 
 def is_being_cancelled() -> bool:
-    """Whether the running task was cancelled, and not something that it waits for."""
+    """Whether the current task was cancelled, and not only what it waits for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -1,11 +1,11 @@
-"""The send buffer of a stream: messages grow while they wait, and are kept until settled.
+"""The send buffer of a stream: it groups pending input into requests, and keeps unsettled input.
 
-A request is made when the sender is free, of all that waits by then. So items that arrive while a
-message is being sent go together in the next one, and nothing ever waits for more to come.
+A request is made when the sender is ready, from all pending input. So items that arrive while a
+request is being sent share the next one, and no item waits for more to arrive.
 
-What was sent is kept until the server has settled it: until the output so far depends on nothing
-that may still come. If the connection breaks, `rewind` lets another connection be sent the rest
-from there, and `read` drops the output that the first one had already given.
+Input is settled when the output for it is final, whatever follows. Sent input is kept until it is
+settled. If the connection breaks, `rewind` makes the kept input pending again, and `read` then
+drops the output that the caller already has.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from google.protobuf.message import Message
 
 from bytepair_client._errors import TokenizerError
 
-#: Requests of full size that are kept for another connection: more than can be unanswered, so
-#: that only output which never settles, such as an endless match of a stop string, exceeds it.
+#: Maximum number of full requests of input to keep: more than can be without a response, so only
+#: output that never settles, such as an endless partial match of a stop string, exceeds it.
 MAX_KEPT_REQUESTS: Final = 8
 
 _log = logging.getLogger("bytepair_client")
@@ -29,52 +29,52 @@ Part = TypeVar("Part", "list[int]", bytearray)
 
 
 class SendBuffer(ABC, Generic[Part]):
-    """The requests of one stream. Not safe for threads, but `parts` may run beside all else.
+    """The requests of one stream. Not safe for threads, except that `parts` may run concurrently.
 
-    The first request holds the configuration, and everything else that waits when it is made.
+    The first request holds the configuration and all input that is pending then.
 
     Attributes:
-        max_request: The most that one request holds, in bytes of text or in ids; at least 1.
-        sent: How much of the source was sent so far, in the same unit.
-        can_rewind: Whether enough was kept to continue on another connection.
+        max_request: Maximum size of a request, in bytes of text or in ids; at least 1.
+        sent: The size of the input sent so far, in the same unit.
+        can_rewind: Whether the stream can resume over another connection.
     """
 
     def __init__(self, max_request: int, empty: Callable[[], Part]) -> None:
         self.max_request = max_request
         self.sent = 0
         self.can_rewind = True
-        self._given = 0  # by the source
-        self._waiting: Part = empty()
-        self._kept: Part = empty()  # what was sent since the last settled point
-        self._settled = 0  # where that point is
-        self._settles = True  # whether answers come before the end
-        self._base = 0  # where this connection's own counting starts
+        self._given = 0  # the size of the input that `parts` has cut
+        self._pending: Part = empty()
+        self._kept: Part = empty()  # sent since the last settled position
+        self._settled = 0  # that position
+        self._settles = True  # whether responses arrive before the end
+        self._base = 0  # the position at which this connection started
         self._needs_config = True
 
     @abstractmethod
     def parts(self, item: object) -> Iterator[Part]:
-        """Cut one item of the source into parts for `put`. Raises what is wrong with it, after the
-        parts before the fault."""
+        """Cut one item of the source into parts for `put`. If the item is invalid, raises the error
+        after the valid parts."""
 
     def put(self, part: Part) -> None:
-        """Let a part wait."""
-        self._waiting += part
+        """Add a part to the pending input."""
+        self._pending += part
 
     @property
     def is_full(self) -> bool:
-        """Whether a request's worth waits, so that the source should wait too."""
-        return len(self._waiting) >= self.max_request
+        """Whether a full request is pending, so the source must wait."""
+        return len(self._pending) >= self.max_request
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to take."""
-        return not self._needs_config and not self._waiting
+        """Whether there is no request to take."""
+        return not self._needs_config and not self._pending
 
     def take(self) -> bytes:
-        """The next request, of as much as fits; only the configuration if nothing waits."""
+        """The next request, with as much input as fits."""
         size = 0 if self._needs_config and self._config_goes_alone else self.max_request
-        part = self._waiting[:size]
-        del self._waiting[:size]
+        part = self._pending[:size]
+        del self._pending[:size]
         self.sent += len(part)
         if self.can_rewind:
             self._kept += part
@@ -86,29 +86,33 @@ class SendBuffer(ABC, Generic[Part]):
 
     @property
     def _config_goes_alone(self) -> bool:
-        """Whether the first request holds nothing but the configuration."""
+        """Whether the first request holds only the configuration."""
         return False
 
     @abstractmethod
     def _request(self, part: Part, *, with_config: bool) -> Message:
-        """The message that sends a part."""
+        """The request that holds a part."""
 
     @abstractmethod
-    def read(self, answer: Any) -> bool:
-        """Note an answer, and make it what the source's stream would have got.
+    def read(self, response: Any) -> bool:
+        """Process a response: correct its positions and drop repeated output.
 
-        Returns whether it is the answer to a request. One that is not was sent because the stream
-        fails: it is left as it is, for `release`, and is void if the stream is continued.
+        Returns False if it is an extra response, which the server sends before it fails the stream.
+        Such a response is valid only if the stream does not resume; `release` processes it then.
         """
 
-    def release(self, answer: Any) -> None:
-        """Make an answer for which `read` returned False what the caller is to get."""
-        del answer
+    def release(self, response: Any) -> None:
+        """Process a response for which `read` returned False."""
+        del response
 
     def rewind(self, first: Any) -> None:
-        """Let all since the last settled point be sent again; `can_rewind` must hold. The others
-        must have the encoding of the `first` answer, if there was one."""
-        self._waiting[:0] = self._kept
+        """Make all input since the last settled position pending again. `can_rewind` must be true.
+
+        Args:
+            first: The first response, whose encoding the next connection must have; None if there
+                was none.
+        """
+        self._pending[:0] = self._kept
         self.sent -= len(self._kept)
         self._kept.clear()
         self._base = self._settled
@@ -118,21 +122,21 @@ class SendBuffer(ABC, Generic[Part]):
 
     @abstractmethod
     def _pin(self, first: Any) -> None:
-        """Put what the first answer says of the encoding into the configuration."""
+        """Copy the encoding and fingerprint of the first response to the configuration."""
 
     def restart(self) -> None:
-        """Forget all that was sent and waits: the source is read again from its start."""
-        self._waiting.clear()
+        """Drop all input, before the source is read again from its start."""
+        self._pending.clear()
         self._kept.clear()
         self.sent = self._given = self._settled = self._base = 0
         self._needs_config = self.can_rewind = True
 
     @abstractmethod
     def correct(self, failure: TokenizerError) -> None:
-        """Make the position that an error names one of the whole stream."""
+        """Change the position in an error to that in the whole stream."""
 
     def _settle(self, position: int) -> Part:
-        """Forget what was kept before a position. Returns what was forgotten."""
+        """Drop the kept input before a position. Returns it."""
         count = position - self._settled
         settled = self._kept[:count]
         del self._kept[:count]
@@ -143,7 +147,7 @@ class SendBuffer(ABC, Generic[Part]):
         self.can_rewind = False
         self._kept.clear()
         if not self._settles:
-            return  # the answer comes at the end: there is nothing to continue from
+            return  # there is one response, at the end: the stream restarts, if at all
         _log.warning(
             "a stream can no longer be resumed if its connection breaks: more than %d bytes or "
             "ids are pending",
@@ -152,7 +156,7 @@ class SendBuffer(ABC, Generic[Part]):
 
 
 def shift(failure: TokenizerError, name: str, by: int) -> None:
-    """Add to a position that an error names, in its facts and in its message."""
+    """Add `by` to a position in the metadata and the message of an error."""
     value = failure.metadata.get(name, "")
     if by and value.isdecimal():
         failure.metadata[name] = str(int(value) + by)

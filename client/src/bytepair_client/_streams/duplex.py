@@ -1,10 +1,9 @@
-"""A bidirectional call of grpc.aio, whose status is reported as the server sent it.
+"""A bidirectional call of grpc.aio that reports the server's status.
 
-A write that crosses the end of the call fails, which is nothing unusual: the server matched a
-stop string, or found a fault. grpc.aio then puts INTERNAL in the place of the status, even of one
-that was there already, and its `read` passes over the answers that are still to be read
-(https://github.com/grpc/grpc/issues/36066). So here the status is noted at the moment that it
-arrives, and answers are read by iteration, which goes on to the last of them.
+A write after the end of the call fails. This is normal: the server matched a stop string, or failed
+the stream. grpc.aio then replaces the status by INTERNAL, even if it has arrived, and its `read`
+skips the remaining responses (https://github.com/grpc/grpc/issues/36066). Here the status is
+recorded when it arrives, and responses are read by iteration, which skips none.
 """
 
 from __future__ import annotations
@@ -16,25 +15,25 @@ from typing import Any, Generic, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-#: The status comes with the end of the answers, or right after it.
+#: The status arrives with the last response, or right after it.
 STATUS_WITHIN_S = 5.0
 
 Response = TypeVar("Response", bound=Message)
 
 
 class Duplex(Generic[Response]):
-    """One such call, for one reader and one writer."""
+    """A bidirectional call with one reader and one writer."""
 
     def __init__(self, call: Any) -> None:
-        """Take over a grpc.aio.StreamStreamCall that has just begun."""
+        """Wrap a grpc.aio.StreamStreamCall that has just started."""
         self._call = call
         self._answers = aiter(call)
         self._end = _End()
         call.add_done_callback(self._end.note)
 
     async def read(self) -> Response | None:
-        """The next answer; None after the last. Raises AioRpcError if the call failed, after its
-        last answer."""
+        """The next response; None after the last. Raises AioRpcError after the last response of a
+        failed call."""
         try:
             response: Response = await anext(self._answers)
             return response
@@ -52,7 +51,7 @@ class Duplex(Generic[Response]):
             return None
 
     async def write(self, request: bytes) -> bool:
-        """Send a request. Returns False if the call has ended: the reader gets the status."""
+        """Send a request. Returns False if the call has ended; `read` reports why."""
         try:
             await self._call.write(request)
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
@@ -60,7 +59,7 @@ class Duplex(Generic[Response]):
         return True
 
     async def end(self) -> None:
-        """Say that there are no more requests."""
+        """End the requests."""
         with suppress(grpc.aio.InternalError):  # it has ended already
             await self._call.done_writing()
 
@@ -70,16 +69,15 @@ class Duplex(Generic[Response]):
 
 
 class _End:
-    """How a call ended, by the server's word."""
+    """The status that the server sent."""
 
     def __init__(self) -> None:
         self.known = asyncio.Event()
-        self.failure: grpc.aio.AioRpcError | None = None  # none if it ended well
+        self.failure: grpc.aio.AioRpcError | None = None  # None for OK
 
     def note(self, call: Any) -> None:
-        """Look at the status that the call has now: grpc.aio calls this for every one."""
-        # The one public way to the whole status. It waits for nothing here, as a status is
-        # there, so one step takes it to its end.
+        """Record the status of the call. grpc.aio calls this whenever it sets one."""
+        # The only public way to the complete status. The call has one, so this does not suspend.
         status = call.wait_for_connection()
         try:
             status.send(None)
@@ -90,13 +88,13 @@ class _End:
                 self.failure = error
                 self.known.set()
         except asyncio.CancelledError:
-            pass  # so is the reader
+            pass  # the reader is cancelled too
         finally:
             status.close()
 
 
 def _is_of_a_write(error: grpc.aio.AioRpcError) -> bool:
-    """Whether grpc.aio made up this status for a write that failed."""
+    """Whether grpc.aio made this status from a failed write."""
     return (
         error.code() is grpc.StatusCode.INTERNAL
         and "execute_batch" in (error.debug_error_string() or "")

@@ -1,4 +1,4 @@
-"""Ids on their way to DecodeStream."""
+"""The send buffer of DecodeStream."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from bytepair_client._errors import InvalidUtf8, TokenizerError, UnknownTokenId
 from bytepair_client._streams.buffer import MAX_KEPT_REQUESTS, SendBuffer, shift
 from bytepair_client._text import MAX_TOKEN_ID, unknown_id
 
-#: Settled ids that go before a stream that is continued: how some vocabularies write a token
-#: depends on the tokens before it.
+#: Minimum number of settled ids to send before a resumed stream, because some vocabularies write a
+#: token differently after others.
 MIN_CONTEXT_IDS: Final = 256
 
 
 class IdsBuffer(SendBuffer[list[int]]):
-    """Ids, or lists of them, on their way to DecodeStream."""
+    """The send buffer of DecodeStream. Items are ids or lists of ids."""
 
     def __init__(self, config: stream_pb2.DecodeStreamConfig, max_request_ids: int) -> None:
-        """Hold nothing but the configuration. A request has at most `max_request_ids`."""
+        """Hold only the configuration. A request has at most `max_request_ids`."""
         super().__init__(max_request_ids, list)
         self._config = config
-        # Settled ids before `_kept`, in two parts of which the older one is dropped at times.
-        # Each starts where nothing was pending, so that no character is cut.
+        # Settled ids before `_kept`, in two parts, the older of which is dropped from time to time.
+        # Each starts at a character.
         self._older: list[int] = list(config.prefill_ids)
         self._newer: list[int] = []
         self._older_output = self._newer_output = 0  # UTF-8 bytes of these two
-        self._dropped_output = 0  # and of what was dropped before them
-        self._byte_base = 0  # where this connection's own count of bytes starts
-        # Byte offsets count the prefill too, whose size is not known here: it is never dropped
-        # where an error may name an offset.
+        self._dropped_output = 0  # UTF-8 bytes of the parts that were dropped
+        self._byte_base = 0  # the byte offset at which this connection started
+        # Byte offsets in errors include the prefill, whose size in bytes is unknown here. So it is
+        # never dropped if an error may name an offset.
         is_strict = config.errors == text_pb2.DECODE_ERRORS_STRICT
         self._drops = not (is_strict and config.prefill_ids)
         self._answered = -1
-        # Output since the settled point: by this connection, and as the caller has it.
+        # Output since the settled position: of this connection, and what the caller has.
         self._output = self._output_bytes = self._delivered = 0
 
     def parts(self, item: object) -> Iterator[list[int]]:
@@ -52,27 +52,27 @@ class IdsBuffer(SendBuffer[list[int]]):
             config=self._config if with_config else None, ids=part
         )
 
-    def read(self, answer: stream_pb2.DecodeStreamResponse) -> bool:
-        answer.tokens_consumed += self._base
-        if answer.tokens_consumed == self._answered and not answer.finished:
-            return False  # each request holds ids
-        self._answered = answer.tokens_consumed
-        self.release(answer)
-        if not answer.pending_bytes and self.can_rewind and not answer.finished:
-            self._keep_context(self._settle(answer.tokens_consumed))
+    def read(self, response: stream_pb2.DecodeStreamResponse) -> bool:
+        response.tokens_consumed += self._base
+        if response.tokens_consumed == self._answered and not response.finished:
+            return False  # the response to a request consumes ids
+        self._answered = response.tokens_consumed
+        self.release(response)
+        if not response.pending_bytes and self.can_rewind and not response.finished:
+            self._keep_context(self._settle(response.tokens_consumed))
         return True
 
-    def release(self, answer: stream_pb2.DecodeStreamResponse) -> None:
-        is_text = answer.WhichOneof("content") == "text"
-        output: str | bytes = answer.text if is_text else answer.data
+    def release(self, response: stream_pb2.DecodeStreamResponse) -> None:
+        is_text = response.WhichOneof("content") == "text"
+        output: str | bytes = response.text if is_text else response.data
         repeated = max(0, self._delivered - self._output)
         self._output += len(output)
         self._output_bytes += len(output.encode() if isinstance(output, str) else output)
         self._delivered = max(self._delivered, self._output)
         if repeated and isinstance(output, str):
-            answer.text = output[repeated:]
+            response.text = output[repeated:]
         elif repeated and isinstance(output, bytes):
-            answer.data = output[repeated:]
+            response.data = output[repeated:]
 
     def _keep_context(self, ids: list[int]) -> None:
         self._newer += ids
@@ -123,8 +123,12 @@ def _flat(item: object) -> Iterator[int]:
 
 
 def _numbers(item: object, given: int) -> tuple[list[int], Exception | None]:
-    """The ids in `item`, an id or an iterable of ids and lists of ids, before the first fault, and
-    that fault; `given` ids came before."""
+    """The ids in `item` before the first invalid one, and the error for that one or None.
+
+    Args:
+        item: An id, or an iterable of ids and lists of ids.
+        given: The number of ids before `item`.
+    """
     numbers: list[int] = []
     try:
         for token_id in _flat(item):
@@ -132,5 +136,5 @@ def _numbers(item: object, given: int) -> tuple[list[int], Exception | None]:
                 return numbers, unknown_id(token_id, given + len(numbers))
             numbers.append(token_id)
     except TypeError:
-        return numbers, TypeError("ids: integers, or lists of integers")
+        return numbers, TypeError("ids must be integers or lists of integers")
     return numbers, None

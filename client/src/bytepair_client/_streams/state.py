@@ -1,4 +1,4 @@
-"""Everything about a stream but its input and output: its state, and what happens next."""
+"""The state of a stream, and its logic except for the I/O."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from bytepair_client._call import StreamCall
 from bytepair_client._errors import InternalError, TokenizerError
 from bytepair_client._retries import Attempts
 
-#: The most full requests that wait for their answers to be read, or as many smaller ones as hold
-#: the same. This bounds how far a source runs ahead of a reader; on the way to a distant server it
-#: is a lot.
+#: Maximum size of the requests whose responses were not read, in full requests. This bounds how far
+#: the source is read ahead, and keeps even a slow connection busy.
 MAX_UNREAD_REQUESTS: Final = 4
 
 Response = TypeVar("Response", bound=Message)
@@ -25,14 +24,14 @@ Source = Iterable[Any] | AsyncIterable[Any]
 
 
 class StreamState(Generic[Response, Plain]):
-    """One stream, as far as it has come. Not safe for threads.
+    """The state of one stream. Not safe for threads.
 
     Attributes:
-        buffer: What is to be sent.
-        source_ended: Nothing more will be put in.
-        failure: What the source raised, or was wrong with what it gave; None if nothing.
-        over: The reader wants no more.
-        advanced: Whether the last answer was for more than all before it, on any connection.
+        buffer: The input to send.
+        source_ended: Whether the source has ended or failed.
+        failure: The exception of the source, or for an invalid item of it; None if there is none.
+        over: Whether the stream has ended for the reader.
+        advanced: Whether the last response consumed more than all before it, on any connection.
     """
 
     def __init__(self, call: StreamCall[Response, Plain]) -> None:
@@ -42,57 +41,57 @@ class StreamState(Generic[Response, Plain]):
         self.over = False
         self.advanced = False
         self._consumed = -1
-        # Not the call itself: the source is held by whatever reads it, and dropped with that.
+        # Not the call itself, which would keep the source alive after its reader is dropped.
         self._plain = call.plain
-        self._answers_each = call.answers_each
+        self._response_per_request = call.response_per_request
         self._read_again = call.read_again
-        self._unread: deque[int] = deque()  # the size of each request whose answer was not read
+        self._unread: deque[int] = deque()  # the sizes of requests whose responses were not read
         self._unread_size = 0
-        self._extra: Any = None  # an answer that is valid only if the stream is not continued
+        self._extra: Any = None  # a response that is valid only if the stream does not resume
         self._first: Any = None
         self._last: Any = call.method.parse(b"")
 
     @property
     def can_put(self) -> bool:
-        """Whether the source may go on."""
+        """Whether the next part may be added."""
         return not self.buffer.is_full
 
     @property
     def can_take(self) -> bool:
-        """Whether a request is to be sent."""
+        """Whether a request may be sent."""
         most = MAX_UNREAD_REQUESTS * self.buffer.max_request
         return not self.buffer.is_empty and self._unread_size < most
 
     @property
     def is_complete(self) -> bool:
-        """Whether all has been sent that the source gave, and it ended well."""
+        """Whether the source ended without an error and all of it was sent."""
         return self.source_ended and self.failure is None and self.buffer.is_empty
 
     @property
     def has_failed(self) -> bool:
-        """Whether `failure` is due: the answers to all that came before it have been read."""
+        """Whether to raise `failure`: the responses to all input before it were read."""
         if self.failure is None:
             return False
-        return not self._answers_each or (self.buffer.is_empty and not self._unread)
+        return not self._response_per_request or (self.buffer.is_empty and not self._unread)
 
     def take(self) -> bytes:
-        """The next request; `can_take` must hold."""
+        """The next request. `can_take` must be true."""
         before = self.buffer.sent
         request = self.buffer.take()
-        if self._answers_each:
+        if self._response_per_request:
             self._unread.append(self.buffer.sent - before)
             self._unread_size += self._unread[-1]
         return request
 
     @property
-    def can_continue(self) -> bool:
-        """Whether the stream can go on, on another connection."""
+    def can_resume(self) -> bool:
+        """Whether the stream can resume over another connection."""
         return not self.over and (self.buffer.can_rewind or self._read_again is not None)
 
-    def continue_elsewhere(self) -> Source | None:
-        """Let another connection be sent what the last one has not settled; `can_continue`.
+    def resume(self) -> Source | None:
+        """Prepare to resume over another connection. `can_resume` must be true.
 
-        Returns the source, where it is to be read again from its start; None to go on with it.
+        Returns the source if it must be read again from its start; None to continue with it.
         """
         self._unread.clear()
         self._unread_size = 0
@@ -100,40 +99,40 @@ class StreamState(Generic[Response, Plain]):
         if self.buffer.can_rewind:
             self.buffer.rewind(self._first)
             return None
-        assert self._read_again is not None  # as it can continue
+        assert self._read_again is not None  # can_resume
         self.buffer.restart()
         self.source_ended, self.failure = False, None
         return self._read_again()
 
-    def read(self, answer: Response) -> Plain | None:
-        """Note an answer. Returns its plain value; empty or None if nothing became certain.
+    def read(self, response: Response) -> Plain | None:
+        """Process a response. Returns its plain value; empty or None if there is no new output.
 
-        Raises InternalError if it is the last one, and not all that was sent has arrived.
+        Raises InternalError if it is the last one and the server did not receive all input.
         """
         self.advanced = False
-        if not self.buffer.read(answer):
-            self._extra = answer
+        if not self.buffer.read(response):
+            self._extra = response
             return None
-        consumed = self._consumed_by(answer)
+        consumed = self._consumed_by(response)
         self.advanced, self._consumed = consumed > self._consumed, max(consumed, self._consumed)
-        if self._unread:  # the last answer has no request
+        if self._unread:  # the last response has no request
             self._unread_size -= self._unread.popleft()
-        if not self._answers_each or self._field(answer, "finished"):
+        if not self._response_per_request or self._field(response, "finished"):
             self.over = True
-            self._check_consumed(answer)
-        return self._note(answer)
+            self._check_consumed(response)
+        return self._note(response)
 
     def released(self) -> Plain | None:
-        """The plain value of what came with the failure of a stream that is not continued."""
-        answer, self._extra = self._extra, None
-        if answer is None:
+        """The plain value of an extra response, for a stream that does not resume."""
+        response, self._extra = self._extra, None
+        if response is None:
             return None
-        self.buffer.release(answer)
-        return self._note(answer)
+        self.buffer.release(response)
+        return self._note(response)
 
     def explain(self, failure: TokenizerError) -> TokenizerError:
-        """Make the positions in an error of the server those of the whole stream, and say why the
-        stream was not continued where it could not be."""
+        """Change the position in an error to that in the whole stream. Add a note if the stream
+        could not resume."""
         self.buffer.correct(failure)
         if self._first is not None and not self.buffer.can_rewind:
             failure.add_note(
@@ -141,55 +140,55 @@ class StreamState(Generic[Response, Plain]):
             )
         return failure
 
-    def _note(self, answer: Response) -> Plain:
+    def _note(self, response: Response) -> Plain:
         if self._first is None:
-            self._first = type(answer)()
-            self._first.CopyFrom(answer)
-        elif self._answers_each:  # of another connection's first answer
-            answer.ClearField("encoding")
-            answer.ClearField("fingerprint")
-        self._last = answer
-        return self._plain(answer)
+            self._first = type(response)()
+            self._first.CopyFrom(response)
+        elif self._response_per_request:  # the first response of a later connection has these
+            response.ClearField("encoding")
+            response.ClearField("fingerprint")
+        self._last = response
+        return self._plain(response)
 
     def _check_consumed(self, last: Any) -> None:
         if self._field(last, "stop_matched") or self._field(last, "limit_exceeded"):
-            return  # less was read, on purpose
+            return  # the server stopped reading on purpose
         consumed = self._consumed_by(last)
         if consumed != self.buffer.sent:
             raise InternalError(
-                f"the server answered for {consumed} of the {self.buffer.sent} ids or bytes that "
-                "were sent: messages of the stream were lost; start it again",
+                f"the server received {consumed} of the {self.buffer.sent} ids or bytes that were "
+                "sent: messages of the stream were lost; start it again",
                 code=grpc.StatusCode.DATA_LOSS.name,
             )
 
-    def _consumed_by(self, answer: Any) -> int:
-        """How many ids, or bytes, an answer is for."""
+    def _consumed_by(self, response: Any) -> int:
+        """The number of ids or bytes that the server has consumed."""
         return int(
-            self._field(answer, "tokens_consumed") or self._field(answer, "bytes_consumed") or 0
+            self._field(response, "tokens_consumed") or self._field(response, "bytes_consumed") or 0
         )
 
     @staticmethod
-    def _field(answer: Any, name: str) -> Any:
-        """A field that not every kind of answer has."""
-        return getattr(answer, name, None)
+    def _field(response: Any, name: str) -> Any:
+        """A field that some types of responses lack; None then."""
+        return getattr(response, name, None)
 
     @property
     def last(self) -> Response:
-        """The last answer, with the encoding and fingerprint that the first one named; an
-        empty message before there is one."""
+        """The last response, with the encoding and fingerprint of the first one; an empty message
+        before the first response."""
         last: Any = type(self._last)()
         last.CopyFrom(self._last)
         if self._first is not None:
             last.encoding, last.fingerprint = self._first.encoding, self._first.fingerprint
-        answer: Response = last
-        return answer
+        response: Response = last
+        return response
 
 
 class BaseStream(ABC, Generic[Response, Plain]):
-    """Everything about a stream but its input and output."""
+    """Everything about a stream except its I/O."""
 
     def __init__(self, client: Any, call: StreamCall[Response, Plain], requests: Any) -> None:
-        """Start nothing yet. `requests` sends them, and has the StreamState as `state`."""
+        """Send nothing yet. `requests` sends the input; its `state` is the StreamState."""
         self._client = client
         self._method = call.method
         self._timeout = call.timeout
@@ -197,74 +196,74 @@ class BaseStream(ABC, Generic[Response, Plain]):
         self._requests = requests
         self._attempts: Attempts = client._attempts(call.timeout)
         self._gives_lists = call.gives_lists
-        self._ready: deque[Plain] = deque()  # what is given next
-        self._failure: TokenizerError | None = None  # which comes after what was released
+        self._ready: deque[Plain] = deque()  # values to return next
+        self._failure: TokenizerError | None = None  # to raise after the released value
 
     @property
     def last(self) -> Response:
-        """The last answer, a message of `bytepair.v1` with the encoding and its fingerprint; an
+        """The last response: a message of `bytepair.v1`, with the encoding and its fingerprint. An
         empty message before the first result."""
         last: Response = self._requests.state.last
         return last
 
     @abstractmethod
     async def _begin(self, source: Any) -> None:
-        """Begin the first attempt, and read the source."""
+        """Start the first attempt, and start reading the source."""
 
     @abstractmethod
-    async def _answer(self, call: Any) -> Response | None:
-        """The next answer of a call; None after the last. Raises TokenizerError."""
+    async def _receive(self, call: Any) -> Response | None:
+        """The next response of a call; None after the last. Raises TokenizerError."""
 
     @abstractmethod
     async def _resume(self, seconds: float) -> bool:
-        """Wait, and go on over another connection. Returns False if the stream was closed
+        """Wait, then resume over another connection. Returns False if the stream was closed
         meanwhile."""
 
     async def _next(self) -> Plain | None:
-        """The next piece; None after the last."""
+        """The next value; None after the last."""
         requests = self._requests
         try:
             if self._source is not None:
                 source, self._source = self._source, None
                 await self._begin(source)
             while not self._ready and (call := requests.call) is not None:
-                piece = await self._read(call)
-                if piece and self._gives_lists:
-                    self._ready.extend(cast(Any, piece))
-                elif piece:
-                    self._ready.append(piece)
+                value = await self._read(call)
+                if value and self._gives_lists:
+                    self._ready.extend(cast(Any, value))
+                elif value:
+                    self._ready.append(value)
         except BaseException:
             requests.stop(cancel=True)
             raise
         return self._ready.popleft() if self._ready else None
 
     async def _read(self, call: Any) -> Plain | None:
-        """The piece of the next answer; None at the end, which drops the call, and if the stream
-        goes on over another connection."""
+        """Read the next response. Returns its value; None at the end and on resuming."""
         requests = self._requests
         requests.raise_failure()
         if self._failure is not None:
             raise self._failure
         try:
-            response = await self._answer(call)
+            response = await self._receive(call)
         except TokenizerError as failure:
-            requests.raise_failure()  # for which the call was cancelled
+            requests.raise_failure()  # the cause, if the source failed and the call was cancelled
             return await self._continue(failure)
         if response is None:
             requests.stop(cancel=False)
             return None
-        piece: Plain | None = requests.read(response)
+        value: Plain | None = requests.read(response)
         if requests.state.advanced:
             self._attempts.progressed()
-        return piece
+        return value
 
     async def _continue(self, failure: TokenizerError) -> Plain | None:
-        """Go on over another connection, or fail: after the piece that came with the failure."""
+        """Resume over another connection. If that is impossible, return the value of an extra
+        response, and raise the failure at the next read."""
         state = self._requests.state
         seconds = self._attempts.wait(failure)
-        if seconds is not None and state.can_continue and await self._resume(seconds):
+        if seconds is not None and state.can_resume and await self._resume(seconds):
             return None
-        piece: Plain | None = state.released()
+        value: Plain | None = state.released()
         await self._client._explain(failure)
         self._failure = state.explain(failure)
-        return piece
+        return value

@@ -1,4 +1,4 @@
-"""A stream for threaded programs: an iterator, with a thread that reads the source."""
+"""A synchronous stream: an iterator, and a thread that reads the source."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Plain = TypeVar("Plain")
 
 
 class Stream(BaseStream[Response, Plain], Iterator[Plain]):
-    """An iterator of the results of a stream. Nothing is sent before the first one is requested.
+    """An iterator of the results of a stream. The stream starts when the first one is requested.
 
     A thread reads the source, in a copy of the caller's context, and sends each item when it
-    arrives. It waits when it is some ten thousand ids ahead of the results. An exception of the
+    arrives. It waits when it is tens of thousands of ids ahead of the results. An exception of the
     source is raised here, after the results of the items before it.
 
-    If the connection breaks, the stream resumes over another one. The call is cancelled when the
-    iterator is closed or dropped; the source is not read further.
+    If the connection breaks, the stream resumes over another one. Closing or dropping the iterator
+    cancels the call, and the source is not read further.
     """
 
     _requests: _Requests[Response, Plain]
@@ -39,13 +39,13 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
         return self
 
     def __next__(self) -> Plain:
-        piece = run(self._next())
-        if piece is None:
+        value = run(self._next())
+        if value is None:
             raise StopIteration
-        return piece
+        return value
 
     def close(self) -> None:
-        """Cancel the call, unless it is over. The iterator ends."""
+        """Cancel the call unless it has ended. The iterator ends."""
         self._source = None
         self._requests.stop(cancel=True)
 
@@ -62,7 +62,7 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
         self._begin_attempt()
         self._read_source(source)
 
-    async def _answer(self, call: Any) -> Response | None:
+    async def _receive(self, call: Any) -> Response | None:
         try:
             return cast(Response, next(call))
         except StopIteration:
@@ -73,7 +73,7 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
     async def _resume(self, seconds: float) -> bool:
         if not self._requests.wait(seconds):
             return False
-        source = self._requests.continue_elsewhere()
+        source = self._requests.resume()
         self._begin_attempt()
         if source is not None:
             self._read_source(cast(Iterable[Any], source))
@@ -90,19 +90,19 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
             target=copy_context().run,
             args=(self._requests.fill, source, self._requests.reading),
             name="bytepair-stream",
-            daemon=True,  # a source may block for ever
+            daemon=True,  # the source may block forever
         ).start()
 
 
 class _Requests(Generic[Response, Plain]):
-    """The requests of a stream, between three threads: the source's, gRPC's and the reader's.
+    """The requests of a stream, shared by three threads: the source's, gRPC's and the reader's.
 
-    It knows nothing of the Stream, so that one which is dropped is dropped at once.
+    It does not refer to the Stream, so that a dropped Stream is collected at once.
 
     Attributes:
-        state: The state of the stream; used under `_changed`.
-        call: gRPC's; None before the start and after the end.
-        reading: The number of the reading of the source, of which the last one counts.
+        state: The state of the stream; guarded by `_changed`.
+        call: The gRPC call; None before the start and after the end.
+        reading: How often the source was read from its start before. Older readings stop.
     """
 
     def __init__(self, state: StreamState[Response, Plain]) -> None:
@@ -113,7 +113,7 @@ class _Requests(Generic[Response, Plain]):
         self._attempt = 0
 
     def fill(self, source: Iterable[Any], reading: int) -> None:
-        """Put in all that `source` gives: what the source's thread does."""
+        """Read the source. Runs in the source's thread."""
         state = self.state
         failure: BaseException | None = None
 
@@ -131,7 +131,7 @@ class _Requests(Generic[Response, Plain]):
                         self._changed.notify_all()
                 if is_over():
                     return
-        except BaseException as error:  # whatever it is, it is the reader's to handle
+        except BaseException as error:  # raised in the reader's thread
             failure = error
         with self._changed:
             if is_over():
@@ -140,12 +140,12 @@ class _Requests(Generic[Response, Plain]):
             state.failure = failure
             self._changed.notify_all()
             call = self.call if state.has_failed else None
-        # Without the lock: gRPC's own thread may hold the call and wait for it.
+        # Without the lock, for which gRPC's thread may wait while it holds the call.
         if call is not None:
             call.cancel()  # wakes the reader
 
     def of_attempt(self) -> Iterator[bytes]:
-        """The requests of the current attempt: what gRPC's thread asks for."""
+        """The requests of the current attempt. gRPC's thread iterates them."""
         return self._until_after(self._attempt)
 
     def _until_after(self, attempt: int) -> Iterator[bytes]:
@@ -167,40 +167,40 @@ class _Requests(Generic[Response, Plain]):
         """Wait before another attempt. Returns False if the stream was closed meanwhile."""
         with self._changed:
             self._attempt += 1
-            self._changed.notify_all()  # the last attempt's thread
+            self._changed.notify_all()  # ends the requests of the last attempt
             return not self._changed.wait_for(lambda: self.state.over, seconds)
 
-    def continue_elsewhere(self) -> object | None:
-        """Prepare for another attempt. Returns the source if it is to be read again."""
+    def resume(self) -> object | None:
+        """Prepare the next attempt. Returns the source if it must be read again."""
         with self._changed:
-            source = self.state.continue_elsewhere()
+            source = self.state.resume()
             if source is not None:
                 self.reading += 1
             self._changed.notify_all()
         return source
 
     def read(self, response: Response) -> Plain | None:
-        """Note an answer, and let requests go that waited for it to be read."""
+        """Process a response, so that more requests may be sent."""
         with self._changed:
-            piece = self.state.read(response)
+            value = self.state.read(response)
             self._changed.notify_all()
-        return piece
+        return value
 
     def raise_failure(self) -> None:
-        """Raise what the source raised, if it is due."""
+        """Raise the exception of the source, if all results before it were returned."""
         with self._changed:
             if self.state.has_failed:
                 failure, self.state.failure = self.state.failure, None
-                assert failure is not None  # it has failed
+                assert failure is not None  # has_failed
                 raise failure
 
     def stop(self, *, cancel: bool) -> None:
-        """Let all threads end."""
+        """End all threads."""
         with self._changed:
             call, self.call = self.call, None
         if cancel and call is not None:
-            # Before gRPC's thread is let go, which would tell the server that the source has
-            # ended: a stream that is given up would be answered, and counted as done.
+            # Before gRPC's thread ends the requests: the server would take the cancelled stream for
+            # a complete one.
             call.cancel()
         with self._changed:
             self.state.over = True

@@ -1,4 +1,4 @@
-"""Text on its way to EncodeStream, CountStream or SplitStream."""
+"""The send buffer and the calls of EncodeStream, CountStream and SplitStream."""
 
 from __future__ import annotations
 
@@ -29,32 +29,31 @@ Pieces = Iterable[str | bytes] | AsyncIterable[str | bytes]
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")
 
-#: In one request: enough that the cost of a message is negligible.
+#: For one request of a stream: large enough that the overhead of a message is negligible.
 MAX_PIECE_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class TextStream(Generic[Response, Plain]):
-    """An RPC that takes a text in pieces: what its calls have in common."""
+    """An RPC that takes a text in pieces; its fields are those of StreamCall."""
 
     method: Method[Response]
     request: TextRequest
-    plain: Callable[[Response], Plain]  # these and those below as in StreamCall
-    answers_each: bool = True
+    plain: Callable[[Response], Plain]
+    response_per_request: bool = True
     gives_lists: bool = False
-    restarts: bool = False  # whether the text may be sent again, as no output is repeated then
+    restarts: bool = False  # whether sending the text again repeats no output
 
     def call(
         self, defaults: Defaults, config: Any, pieces: Pieces | str | bytes, timeout: float | None
     ) -> StreamCall[Response, Plain]:
-        """The call with a configuration of this RPC, for a text or its pieces."""
+        """The call for a text or its pieces, with this configuration."""
         is_one = isinstance(pieces, str | bytes | bytearray | memoryview)
         source: Any = (pieces,) if is_one else pieces
-        # An iterator is its own: it cannot be read again.
+        # An iterator returns itself, and cannot be read again.
         can_read_again = (
             self.restarts and isinstance(source, Iterable) and iter(source) is not source
         )
-        # Never more than a server takes at once.
         piece_bytes = min(MAX_PIECE_BYTES, defaults.max_unary_bytes)
         return StreamCall(
             self.method,
@@ -62,23 +61,23 @@ class TextStream(Generic[Response, Plain]):
             source,
             timeout,
             self.plain,
-            self.answers_each,
+            self.response_per_request,
             (lambda: source) if can_read_again else None,
             self.gives_lists,
         )
 
 
 class TextBuffer(SendBuffer[bytearray]):
-    """Text on its way to EncodeStream, CountStream or SplitStream, as UTF-8 cut anywhere."""
+    """The send buffer for text, as UTF-8 cut anywhere."""
 
     def __init__(self, config: TextConfig, request: TextRequest, max_request_bytes: int) -> None:
-        """Hold nothing but the configuration. A request has at most `max_request_bytes` of text."""
+        """Hold only the configuration. A request has at most `max_request_bytes` of text."""
         super().__init__(max_request_bytes, bytearray)
         self._settles = request is stream_pb2.EncodeStreamRequest
         self._config = config
         self._type: Any = request
-        # How many ids go before a text, and how many of them are still to be left out because
-        # they were given before.
+        # The number of ids that the template puts before the text, and how many of them the next
+        # response repeats.
         self._template_size: int | None = None
         self._repeated = 0
         self._preceding = b""  # the last settled character
@@ -99,11 +98,11 @@ class TextBuffer(SendBuffer[bytearray]):
             self._given += len(data)
             yield from _slices(data, step)
         else:
-            raise TypeError(f"piece must be str or bytes, not {type(item).__name__}")
+            raise TypeError(f"pieces must be str or bytes, not {type(item).__name__}")
 
     @property
     def _config_goes_alone(self) -> bool:
-        # The answer then holds the ids that go before a text, and no others.
+        # The first response then holds exactly the template's ids before the text.
         return self._settles and self._config.add_special_tokens
 
     def _request(self, part: bytearray, *, with_config: bool) -> Message:
@@ -112,18 +111,18 @@ class TextBuffer(SendBuffer[bytearray]):
         )
         return request
 
-    def read(self, answer: Any) -> bool:
+    def read(self, response: Any) -> bool:
         if not self._settles:
             return True
-        answer.bytes_consumed += self._base
+        response.bytes_consumed += self._base
         if self._template_size is None:
-            self._template_size = len(answer.ids) if self._config_goes_alone else 0
+            self._template_size = len(response.ids) if self._config_goes_alone else 0
         elif self._repeated:
-            del answer.ids[: self._repeated]
+            del response.ids[: self._repeated]
             self._repeated = 0
-        if not answer.finished and self.can_rewind:
+        if not response.finished and self.can_rewind:
             self._preceding = (
-                _last_character(self._settle(answer.bytes_consumed)) or self._preceding
+                _last_character(self._settle(response.bytes_consumed)) or self._preceding
             )
         return True
 
@@ -131,7 +130,7 @@ class TextBuffer(SendBuffer[bytearray]):
         super().rewind(first)
         if isinstance(self._config, stream_pb2.EncodeStreamConfig):
             self._config.preceding_text = self._preceding.decode()
-        # Before the first character is settled, the other connection gives the template again.
+        # The next connection repeats the template if no character was settled before.
         self._repeated = 0 if self._preceding else self._template_size or 0
 
     def _pin(self, first: stream_pb2.EncodeStreamResponse) -> None:
@@ -144,7 +143,7 @@ class TextBuffer(SendBuffer[bytearray]):
 
 
 def _last_character(data: bytearray) -> bytes:
-    """The last character of UTF-8 that is not cut off; b"" for no text."""
+    """The last character of UTF-8 that ends at a boundary; b"" for no text."""
     start = len(data) - 1
     while start > 0 and data[start] & 0xC0 == 0x80:
         start -= 1
