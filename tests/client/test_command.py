@@ -179,7 +179,11 @@ def test_a_text_that_cannot_be_cut_is_too_large(shell: Shell) -> None:
         (("split", "--max-tokens", "0"), 1, "bytepair: --max-tokens: must be 1 or more"),
         (("split", "--max-tokens", "5", "--overlap-tokens", "3"), 1, "half of --max-tokens"),
         (("count", "--timeout", "0"), 2, "bytepair: --timeout: must be a number above 0\n"),
-        (("count", "--tls-cert", "a.txt"), 2, "bytepair: --tls-cert and --tls-key must be given together"),
+        (
+            ("count", "--tls-cert", "a.txt"),
+            2,
+            "bytepair: --tls-cert and --tls-key must be given together",
+        ),
         (("count", "--tls-ca", "nowhere"), 2, "bytepair: --tls-ca: nowhere: No such file"),
         (("count-chat", "--format", "nope"), 1, "'bytepair chat-formats' shows"),
     ],

@@ -151,9 +151,11 @@ def test_help_shows_every_option_of_a_method_by_its_name() -> None:
             assert not [each for each in others if each.kind is each.VAR_KEYWORD]
     shown = str(inspect.signature(TokenizerClient.count_batch))
     assert "disallowed_special" in shown
+    for default in ("encoding: str | None = <client's default>", "add_special_tokens: bool = ..."):
+        assert default in shown
     with TokenizerClient("nowhere") as client:
         with pytest.raises(TypeError, match=r"count\(\) got an unexpected .* 'model'"):
             client.count("a", model="gpt-4o")  # type: ignore[call-arg]
-        left_out: Any = NOT_GIVEN  # which help() shows as the default of an option
+        left_out: Any = NOT_GIVEN  # the default of an option
         with pytest.raises(InvalidOption, match="encoding: must be given"):
             client.count("a", limit=left_out, allowed_special=left_out, encoding=left_out)

@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar, cast, get_args, get_type_hints
 from bytepair.v1 import tokenizer_pb2
 from google.protobuf.message import Message
 
-from bytepair_client._options import NOT_GIVEN
+from bytepair_client._options import NOT_GIVEN, Defaults
 from bytepair_client._streams.buffer import SendBuffer
 
 SERVICE: Final[str] = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"].full_name
@@ -115,6 +115,16 @@ def run(work: Coroutine[Any, Any, R]) -> R:
     raise AssertionError("the I/O of TokenizerClient never suspends")
 
 
+class _Unset:
+    """The default that signatures show for an option that the request leaves unset."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+_UNSET: Final = _Unset()
+
+
 def _itself(response: Any) -> Any:
     return response
 
@@ -150,7 +160,7 @@ def method_of(
                 raise TypeError(
                     f"{operation.__name__}() got an unexpected keyword argument {name!r}"
                 )
-            if value is not NOT_GIVEN:
+            if value is not NOT_GIVEN and value is not _UNSET:
                 given[name] = value
         return carry_out(self, operation(self._defaults, *arguments, **given))
 
@@ -177,7 +187,7 @@ def _signature(operation: Callable[..., Any]) -> Signature:
             Parameter(
                 name,
                 Parameter.KEYWORD_ONLY,
-                default=NOT_GIVEN,
+                default=NOT_GIVEN if name in Defaults.__slots__ else _UNSET,
                 annotation=annotation,
             )
             for name, annotation in get_type_hints(options).items()

@@ -31,10 +31,10 @@ DEFAULT_KEEPALIVE_S: Final = 20.0  # the server accepts pings every 10 s
 class NotGiven(enum.Enum):
     """The type of NOT_GIVEN, the default of arguments for which None has a meaning of its own."""
 
-    NOT_GIVEN = "not given"
+    NOT_GIVEN = "<client's default>"
 
     def __repr__(self) -> str:
-        return self.name
+        return self.value
 
 
 NOT_GIVEN: Final = NotGiven.NOT_GIVEN
