@@ -84,8 +84,7 @@ class Encoding(ContextMethods):
 
     def __post_init__(self) -> None:
         LIVE[self._identity] = self
-        published = self.pipeline is None and self.splitter != "regex"
-        if published and self.backend == "native":
+        if self.pipeline is None and self.splitter != "regex" and self.backend == "native":
             object.__setattr__(self, "fits", self._backend)
 
     def __reduce__(self) -> tuple[Callable[..., Encoding], tuple[Any, ...]]:
@@ -116,13 +115,9 @@ class Encoding(ContextMethods):
 
     @property
     def decoder(self) -> Decoder | None:
-        """The decoder, if the bytes of a token depend on its position in the sequence; else
-        None."""
-        return (
-            None
-            if self.pipeline is None or self.pipeline.decoder.is_plain
-            else self.pipeline.decoder
-        )
+        """The decoder if the bytes of a token depend on its position; else None."""
+        pipeline = self.pipeline
+        return None if pipeline is None or pipeline.decoder.is_plain else pipeline.decoder
 
     # Text to ids
 
@@ -322,9 +317,7 @@ class Encoding(ContextMethods):
             False for "".
         """
         data = text if isinstance(text, bytes) else text.encode(errors="surrogatepass")
-        _, others = self._special_sets.resolve(allowed_special, "all")
-        found: bool = others.is_in(data)
-        return found
+        return bool(self._special_sets.resolve(allowed_special, "all")[1].is_in(data))
 
     # Ids to text
 
