@@ -34,9 +34,9 @@ def _plain(request_class: type[Message], raw: bytes) -> tuple[Message, int]:
     return wire.parse(request_class, raw), 0
 
 
-def _with_items(request_class: type[Message], raw: bytes) -> tuple[Message, int]:
+def _with_items(request_class: type[Any], raw: bytes) -> tuple[Message, int]:
     request = wire.parse(request_class, raw)
-    return request, len(getattr(request, "items", ()))
+    return request, len(request.items)
 
 
 def _with_chat(request_class: type[Any], raw: bytes) -> tuple[ParsedChat[Any], int]:
@@ -104,8 +104,8 @@ def _chat(function: Callable[[ChatService, Any, Call], bytes]) -> Answer:
     return _of("chat", function)
 
 
-def _context(function: Callable[[ContextService, Any, Call], bytes]) -> tuple[Answer, Read]:
-    return _of("context", function), _with_items
+def _context(function: Callable[[ContextService, Any, Call], bytes]) -> Answer:
+    return _of("context", function)
 
 
 _COUNTS: Final = frozenset({"Count", "BatchCount"})
@@ -120,10 +120,10 @@ METHODS: Final = _methods(
         "BatchEncode": (Service.batch_encode, take_texts),
         "BatchDecode": (Service.batch_decode, take_items),
         "BatchCount": (Service.batch_count, take_texts),
-        "Truncate": _context(ContextService.truncate),
-        "BatchTruncate": _context(ContextService.batch_truncate),
-        "Split": _context(ContextService.split),
-        "Inspect": _context(ContextService.inspect),
+        "Truncate": (_context(ContextService.truncate), _plain),
+        "BatchTruncate": (_context(ContextService.batch_truncate), _with_items),
+        "Split": (_context(ContextService.split), _plain),
+        "Inspect": (_context(ContextService.inspect), _plain),
         "ListEncodings": (Service.list_encodings, _plain),
         "GetEncoding": (Service.get_encoding, _plain),
         # The first call for a vocabulary reads all of it.
