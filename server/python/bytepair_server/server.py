@@ -107,7 +107,7 @@ class Server:
         self._callers: Final = callers.load(settings, base_dir)
         self._health: Final = Health(self._callers if settings.health_needs_caller else None)
         self._background: Final[list[asyncio.Task[None]]] = []
-        self._tracer: Final = _make_tracer(log)
+        self._tracer: Final = traces.tracer(os.environ, log)
         quota_store = None if inherited is None else inherited.quota_store
         shared = Shared(
             limiter=self._limiter,
@@ -131,11 +131,7 @@ class Server:
         """
         settings, inherited = self._settings, self._inherited
         self._set_health(_NOT_SERVING)
-        methods = [
-            *self._unary.methods(),
-            *self._streams.methods(),
-            *self._health.methods(),
-        ]
+        methods = [*self._unary.methods(), *self._streams.methods(), *self._health.methods()]
         if settings.reflection:
             names = (SERVICE_NAME, CHAT_SERVICE_NAME, health.SERVICE_NAME)
             methods += reflection.methods(names)
@@ -280,7 +276,7 @@ class Server:
             read = partial(callers.load, settings, base_dir)
             file = base_dir / settings.api_keys_file
             found.append(
-                Watched("api_keys", [file], read, lambda new: self._callers.take_keys(new))
+                Watched("api_keys", [file], read, lambda new: self._callers.replace_keys(new))
             )
         if self._tls is not None:
             found.append(Watched("tls", self._tls.files, self._tls.read, self._replace_tls))
@@ -335,13 +331,3 @@ def verify(settings: Settings, base_dir: Path) -> tuple[Callers, Catalog]:
     Policy(settings.ceiling, loaded, known, settings.disallowed_special_floor)
     flagged_tokens(settings, loaded)
     return known, loaded
-
-
-def _make_tracer(log: logs.Log) -> traces.Tracer | None:
-    if not traces.are_wanted(os.environ):
-        return None
-    try:
-        return traces.tracer(os.environ)
-    except ImportError as error:
-        log.warning("no traces are sent: install bytepair-server[otel]", missing=error.name)
-        return None

@@ -64,7 +64,7 @@ class Callers:
                     f"{setting}.{name}: no such caller or group; known: {', '.join(sorted(known))}"
                 )
 
-    def take_keys(self, reloaded: Callers) -> None:
+    def replace_keys(self, reloaded: Callers) -> None:
         """Use the reloaded keys from now on. Running calls are not affected."""
         assert self._keys is not None  # a server without a key file has nothing to reload
         self._keys = reloaded._keys

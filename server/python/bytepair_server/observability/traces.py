@@ -14,6 +14,7 @@ from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bytepair_server import __version__
+from bytepair_server.observability import logs
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -160,19 +161,22 @@ def are_wanted(environment: Mapping[str, str]) -> bool:
     return exporter == "otlp" or any(environment.get(name) for name in _ENDPOINTS)
 
 
-def tracer(environment: Mapping[str, str]) -> Tracer:
-    """Make a tracer that sends spans by OTLP, configured by the standard `OTEL_*` variables.
-
-    Raises:
-        ImportError: The extra `otel` is not installed.
-    """
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
+def tracer(environment: Mapping[str, str], log: logs.Log) -> Tracer | None:
+    """Make a tracer that sends spans by OTLP, configured by the standard `OTEL_*` variables; None
+    if they do not enable spans, or, with a warning, if the extra `otel` is not installed."""
+    if not are_wanted(environment):
+        return None
     is_grpc = next(filter(None, map(environment.get, _PROTOCOLS)), "") == "grpc"
     protocol = "grpc" if is_grpc else "http"
-    module = import_module(f"opentelemetry.exporter.otlp.proto.{protocol}.trace_exporter")
+    try:
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+        module = import_module(f"opentelemetry.exporter.otlp.proto.{protocol}.trace_exporter")
+    except ImportError as error:
+        log.warning("no traces are sent: install bytepair-server[otel]", missing=error.name)
+        return None
     resource: dict[str, AttributeValue] = {"service.version": __version__}
     if not environment.get("OTEL_SERVICE_NAME") and "service.name=" not in environment.get(
         "OTEL_RESOURCE_ATTRIBUTES", ""

@@ -31,21 +31,6 @@ def allowed_cores() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
-def pin(core: int) -> bool:
-    """Let the current thread, and those that it starts, run on this core only.
-
-    Returns:
-        Whether it was pinned: the cores of a container may have changed.
-    """
-    if not hasattr(os, "sched_setaffinity"):
-        return False
-    try:
-        os.sched_setaffinity(0, (core,))
-    except OSError:
-        return False
-    return True
-
-
 def own_cores(workers: int, cgroups: Path = _CGROUPS) -> list[int] | None:
     """A core for each worker; None unless there are as many workers as cores.
 

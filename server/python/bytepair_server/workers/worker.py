@@ -20,7 +20,6 @@ from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.server import Inherited, Server
-from bytepair_server.workers import cores
 
 #: From the supervisor: write the gauges to shared memory, and answer with the same message. It
 #: shows that the event loop runs.
@@ -59,8 +58,11 @@ def run(
         store = inherited.quota_store
         _leave_supervisor(control.fileno(), *([] if store.lock is None else [store.lock]))
         store.set_process(number)
-        if core is not None and not cores.pin(core):
-            log.warning("the worker cannot be pinned to its core", core=core)
+        if core is not None:
+            try:
+                os.sched_setaffinity(0, (core,))
+            except OSError:  # the cores of a container have changed
+                log.warning("the worker cannot be pinned to its core", core=core)
         server = Server(configuration, log, inherited)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(server, log, inherited.metrics, control))
