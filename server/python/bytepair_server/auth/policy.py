@@ -59,10 +59,6 @@ class SpecialRule:
             "add_special_tokens": self.add_special_tokens,
         }
 
-    def for_segments(self) -> SpecialRule:
-        """The rule for text segments, in which no special token is ever allowed."""
-        return _RULES[self.disallowed == "all"]
-
 
 #: The rules that allow no special token, by whether one in the text is an error.
 _RULES: Final = {True: SpecialRule(_NONE, "all"), False: SpecialRule(_NONE, _NONE)}

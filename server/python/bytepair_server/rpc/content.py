@@ -117,9 +117,8 @@ def count_texts(
 def _encode_parts(
     encoding: Encoding, parts: Sequence[Part], rule: SpecialRule, unit: Unit | None
 ) -> tuple[list[int], list[int]]:
-    """The ids and their offsets; no offsets if `unit` is None."""
+    """The ids and their offsets; no offsets if `unit` is None. Text allows no special token."""
     before, after = _template(encoding, rule)
-    keywords = rule.for_segments().keywords
     ids = list(before)
     offsets = [0] * len(before) if unit is not None else []
     start = 0
@@ -131,9 +130,11 @@ def _encode_parts(
         else:
             try:
                 if unit is None:
-                    ids += encoding.encode(part.text, **keywords)
+                    ids += encoding.encode(part.text, disallowed_special=rule.disallowed)
                 else:
-                    more, theirs = encoding.encode_with_offsets(part.text, unit=unit, **keywords)
+                    more, theirs = encoding.encode_with_offsets(
+                        part.text, unit=unit, disallowed_special=rule.disallowed
+                    )
                     ids += more
                     offsets += [start + offset for offset in theirs]
             except SpecialTokenFound as error:
@@ -151,14 +152,13 @@ def _count_parts(
 ) -> int:
     """The count, at most `limit` + 1. A special token is found even behind the limit."""
     total = sum(map(len, _template(encoding, rule)))
-    keywords = rule.for_segments().keywords
     for index, part in enumerate(parts):
         if part.is_special_token:
             total += 1
             continue
         rest = None if limit is None else max(0, limit - total)
         try:
-            total += encoding.count(part.text, limit=rest, **keywords)
+            total += encoding.count(part.text, limit=rest, disallowed_special=rule.disallowed)
         except SpecialTokenFound as error:
             raise _located(error, parts, index) from None
     return total if limit is None else min(total, limit + 1)
