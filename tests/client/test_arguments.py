@@ -45,8 +45,8 @@ def client(clients: Clients) -> Iterator[TokenizerClient]:
         ("encoding", lambda c: c.encode("a", encoding="")),
         ("encoding", lambda c: c.get_encoding("\udcff")),
         ("expected_fingerprint", lambda c: c.count("a", expected_fingerprint="\udcff")),
-        ("special", lambda c: c.count(Segments(["a", special("")]))),
-        ("special", lambda c: c.count(Segments(["a", special("\ud800")]))),
+        ("token", lambda c: c.count(Segments(["a", special("")]))),
+        ("token", lambda c: c.count(Segments(["a", special("\ud800")]))),
         ("timeout", lambda c: c.count("a", timeout=0)),
         ("timeout", lambda c: c.list_encodings(timeout=math.nan)),
         ("timeout", lambda c: c.decode([1], timeout=math.inf)),
@@ -82,7 +82,14 @@ def test_an_option_of_the_client_outside_its_domain(
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("target", 50051), ("api_key", 5), ("tls", "ca.pem"), ("timeout", "3"), ("keepalive", "1")],
+    [
+        ("target", 50051),
+        ("max_attempts", "1"),
+        ("api_key", 5),
+        ("tls", "ca.pem"),
+        ("timeout", "3"),
+        ("keepalive", "1"),
+    ],
 )
 def test_an_option_of_the_client_of_a_wrong_type(
     clients: Clients, field: str, value: object
@@ -145,30 +152,35 @@ def test_an_id_that_no_encoding_can_have(client: TokenizerClient, bad: int) -> N
 
 
 @pytest.mark.parametrize(
-    "act",
+    ("argument", "act"),
     [
-        lambda c: c.encode(b"bytes"),
-        lambda c: c.count(None),
-        lambda c: c.encode({"a": "b"}),
-        lambda c: c.encode(["a", special("<|a|>")]),
-        lambda c: c.encode(Segments([b"bytes"])),  # type: ignore[list-item]
-        lambda c: c.encode(Segments(["a", 1])),  # type: ignore[list-item]
-        lambda c: c.encode(Segments("one text")),
-        lambda c: c.encode_batch("one text"),
-        lambda c: c.count_batch(b"one text"),
-        lambda c: c.decode("12"),
-        lambda c: c.decode([1.5]),
-        lambda c: c.decode(["1"]),
-        lambda c: c.decode([None]),
-        lambda c: c.decode(1),
-        lambda c: c.count("a", encoding=5),
-        lambda c: c.count("a", allowed_special=[5]),
-        lambda c: c.count("a", timeout="3"),
-        lambda c: c.truncate("a", "x"),
+        ("text", lambda c: c.encode(b"bytes")),
+        ("text", lambda c: c.count(None)),
+        ("text", lambda c: c.encode({"a": "b"})),
+        ("text", lambda c: c.encode(["a", special("<|a|>")])),
+        ("segment", lambda c: c.encode(Segments([b"bytes"]))),  # type: ignore[list-item]
+        ("segment", lambda c: c.encode(Segments(["a", 1]))),  # type: ignore[list-item]
+        ("Segments", lambda c: c.encode(Segments("one text"))),
+        ("token", lambda c: c.encode(Segments([special(5)]))),  # type: ignore[arg-type]
+        ("texts", lambda c: c.encode_batch("one text")),
+        ("texts", lambda c: c.count_batch(b"one text")),
+        ("ids", lambda c: c.decode("12")),
+        ("ids", lambda c: c.decode([1.5])),
+        ("ids", lambda c: c.decode(["1"])),
+        ("ids", lambda c: c.decode([None])),
+        ("ids", lambda c: c.decode(1)),
+        ("ids", lambda c: c.decode_batch([1])),
+        ("token_id", lambda c: c.get_token("1")),
+        ("service", lambda c: c.health(5)),
+        ("encoding", lambda c: c.count("a", encoding=5)),
+        ("allowed_special", lambda c: c.count("a", allowed_special=5)),
+        ("allowed_special", lambda c: c.count("a", allowed_special=[5])),
+        ("timeout", lambda c: c.count("a", timeout="3")),
+        ("max_tokens", lambda c: c.truncate("a", "x")),
     ],
 )
-def test_an_argument_of_a_wrong_type(client: TokenizerClient, act: Act) -> None:
-    with pytest.raises(TypeError):
+def test_an_argument_of_a_wrong_type(client: TokenizerClient, argument: str, act: Act) -> None:
+    with pytest.raises(TypeError, match=rf"\b{argument}\b"):
         act(client)
 
 

@@ -162,6 +162,8 @@ def stream_timeout(timeout: Timeout) -> float | None:
 
 def checked_size(field: str, size: int) -> int:
     """Return `size` if it is at least 1."""
+    if not isinstance(size, int):
+        raise TypeError(f"{field} must be an int, not {type(size).__name__}")
     if size < 1:
         raise invalid(field, "must be at least 1")
     return size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, MutableSequence
+from collections.abc import Collection, Iterable, MutableSequence, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
@@ -19,8 +19,8 @@ class SpecialToken:
     token: str
 
     def __post_init__(self) -> None:
-        if not utf8("special", self.token):
-            raise invalid("special", "the name of a special token cannot be empty")
+        if not utf8("token", self.token):
+            raise invalid("token", "must not be empty")
 
 
 def special(token: str) -> SpecialToken:
@@ -100,16 +100,23 @@ def _size(segment: str | SpecialToken) -> int:
     return len((segment if isinstance(segment, str) else segment.token).encode())
 
 
+def listed_ids(ids: Iterable[int]) -> Sequence[int]:
+    """`ids` as a list or tuple. Raises TypeError if it is not iterable."""
+    try:
+        return ids if isinstance(ids, list | tuple) else list(ids)
+    except TypeError:
+        raise TypeError(f"ids must be a list of integers, not {type(ids).__name__}") from None
+
+
 def set_ids(field: MutableSequence[int], ids: Iterable[int]) -> None:
     """Append `ids` to a field. Raises UnknownTokenId if one is out of range, TypeError if one is
     not an integer."""
-    ids = ids if isinstance(ids, list | tuple) else list(ids)
+    ids = listed_ids(ids)
     try:
         field.extend(ids)
     except TypeError:
-        if ids and isinstance(ids[0], list | tuple):
-            raise TypeError("ids must be integers, not lists; decode_batch takes lists") from None
-        raise
+        remedy = "; decode_batch takes lists" if isinstance(ids[0], list | tuple) else ""
+        raise TypeError(f"ids must be integers{remedy}") from None
     except ValueError:
         for index, token_id in enumerate(ids):
             if not 0 <= token_id <= MAX_TOKEN_ID:

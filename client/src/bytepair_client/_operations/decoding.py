@@ -30,7 +30,7 @@ from bytepair_client._options import (
     stream_timeout,
 )
 from bytepair_client._streams.ids import IdsBuffer
-from bytepair_client._text import set_ids
+from bytepair_client._text import listed_ids, set_ids
 
 DECODE = method(tokenizer_pb2.DecodeResponse, "Decode")
 BATCH_DECODE = method(tokenizer_pb2.BatchDecodeResponse, "BatchDecode")
@@ -163,7 +163,7 @@ def decode_batch(
         tokenizer_pb2.BatchDecodeRequest(),
         partial(decode, defaults),
         (),
-        map(_listed, batch),
+        map(listed_ids, batch),
         measured,
         defaults,
         return_exceptions=return_exceptions,
@@ -247,10 +247,6 @@ def _stream_call(
     return StreamCall(DECODE_STREAM, IdsBuffer(config, size), source, timeout, plain)
 
 
-def _listed(ids: Iterable[int]) -> Sequence[int]:
-    return ids if isinstance(ids, list | tuple) else list(ids)
-
-
 def _ids_call(
     request: tokenizer_pb2.DecodeRequest,
     ids: Iterable[int],
@@ -259,7 +255,7 @@ def _ids_call(
     timeout: Timeout,
 ) -> Call[tokenizer_pb2.DecodeResponse, Plain]:
     """The call for one list of ids, which uses a stream if it is too large for one request."""
-    numbers = _listed(ids)
+    numbers = listed_ids(ids)
     size = len(numbers) * BYTES_PER_ID
     is_large = size > defaults.max_unary_bytes
     if not is_large:

@@ -81,6 +81,8 @@ def get_token(
         UnknownTokenId: No token has this id.
         UnknownEncoding: The server has no encoding of that name.
     """
+    if not isinstance(token_id, int):
+        raise TypeError(f"token_id must be an int, not {type(token_id).__name__}")
     if not 0 <= token_id <= MAX_TOKEN_ID:
         raise UnknownTokenId(f"no token has id {token_id}", metadata={"id": str(token_id)})
     request = token_pb2.GetTokenRequest(encoding=named_encoding(defaults, encoding), id=token_id)
@@ -143,7 +145,7 @@ def health(
     """
     return Call(
         CHECK,
-        health_pb2.HealthCheckRequest(service=service),
+        health_pb2.HealthCheckRequest(service=utf8("service", service)),
         chosen_timeout(defaults, timeout),
         lambda response: _STATES.get(response.status, "UNKNOWN"),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Literal, TypedDict, TypeVar
@@ -110,7 +110,7 @@ def set_field(message: Message, name: str, value: Any) -> None:
 def enum_value(option: str, enum: Any, name: str) -> Any:
     """The number of an enum value, by its Python name. Raises InvalidOption."""
     names = {enum_name(value, enum): value for value in enum.values() if value}
-    if name not in names:
+    if not isinstance(name, str) or name not in names:
         raise invalid(option, f"must be one of {', '.join(names)}")
     return names[name]
 
@@ -127,8 +127,8 @@ def wire_allowed(allowed: AllowedSpecial) -> list[str]:
         if allowed != "all":
             raise invalid("allowed_special", 'must be "all" or a collection of special tokens')
         return [_EVERY]
-    if not allowed:
-        return []
+    if not isinstance(allowed, Collection):
+        raise TypeError(f"allowed_special must be a collection, not {type(allowed).__name__}")
     if _EVERY in allowed:
         raise invalid("allowed_special", f'give "all" by itself, not "{_EVERY}"')
     return sorted(utf8("allowed_special", name) for name in allowed)
@@ -141,7 +141,7 @@ def wire_disallowed(disallowed: DisallowedSpecial) -> text_pb2.DisallowedSpecial
     """
     if disallowed == "all":
         return text_pb2.DISALLOWED_SPECIAL_REJECT
-    if isinstance(disallowed, str) or len(disallowed) > 0:
+    if isinstance(disallowed, str) or not isinstance(disallowed, Collection) or disallowed:
         raise invalid(
             "disallowed_special",
             'must be "all" (a special token in the text is an error unless it is allowed) or () '
