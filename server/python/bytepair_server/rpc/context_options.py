@@ -83,7 +83,6 @@ class Offsets:
 
     def __init__(self, unit: Unit) -> None:
         self._unit: Final = unit
-        self.are_bytes: Final = unit == "byte"
 
     def of(self, text: str, positions: Iterable[int]) -> dict[int, int]:
         """Convert positions of a text, in one pass over it."""

@@ -188,7 +188,7 @@ class ContextService:
         """The fields of a TruncateResponse, but for its names, or of a TruncateResult."""
         if not request.HasField("max_tokens"):
             raise InvalidField("max_tokens", "must be set; 0 is allowed")
-        offsets = Offsets(unit_of(request.unit))
+        unit = unit_of(request.unit)
         percent = request.start_percent if request.HasField("start_percent") else None
         self._record_special(entry, utf8, rule, call)
         keep, level = keep_of(request.keep), level_of(request.level, "grapheme")
@@ -210,11 +210,11 @@ class ContextService:
             raise too_long(error) from None
         call.tokens += found.count
         utf8_kept = found.text.encode()
-        if offsets.are_bytes and len(found.kept) == 1 and not request.marker:
+        if unit == "byte" and len(found.kept) == 1 and not request.marker:
             start = 0 if found.kept[0][0] == 0 else len(utf8) - len(utf8_kept)
             ranges = [(start, start + len(utf8_kept))]
         else:
-            ranges = offsets.ranges(text, found.kept)
+            ranges = Offsets(unit).ranges(text, found.kept)
         original = self._original(found, text, entry, rule) if request.count_original else None
         return truncation_fields(b"" if request.ranges_only else utf8_kept, found, ranges, original)
 
@@ -275,21 +275,21 @@ def truncation_fields(
         ranges: The kept ranges, in the requested unit.
         original: The tokens of the whole text; None leaves the field unset.
     """
-    fields = b"\x0a%b%b" % (varint(len(text)), text) if text else b""
+    fields = [b"\x0a", varint(len(text)), text] if text else []
     if found.truncated:
-        fields += b"\x10\x01"
+        fields.append(b"\x10\x01")
     if found.count:
-        fields += b"\x18%b" % varint(found.count)
+        fields += b"\x18", varint(found.count)
     for start, end in ranges:
-        kept = b"\x08%b" % varint(start) if start else b""
+        kept = b"\x08" + varint(start) if start else b""
         if end:
-            kept += b"\x10%b" % varint(end)
-        fields += b"\x22%c%b" % (len(kept), kept)
+            kept += b"\x10" + varint(end)
+        fields += b"\x22", varint(len(kept)), kept
     if original is not None:
-        fields += b"\x28%b" % varint(original)
+        fields += b"\x28", varint(original)
     if found.level is not None:
-        fields += b"\x30%c" % LEVEL_NUMBERS[found.level]
-    return fields
+        fields += b"\x30", varint(LEVEL_NUMBERS[found.level])
+    return b"".join(fields)
 
 
 def too_long(error: PieceTooLong, size: int | None = None) -> InputTooLarge:
