@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 import pytest
 from bytepair.v1 import tokenizer_pb2
-from bytepair_server.auth.reload import Reloader, Watched
+from bytepair_server.auth.reload import Reloader
 from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 from conftest import Serve
@@ -130,10 +130,9 @@ def test_a_half_written_file_is_not_loaded(tmp_path: Path) -> None:
     """Half of a file may be valid TOML, without the callers of the other half."""
     file = tmp_path / "keys.toml"
     texts: list[str] = []
-    watched = Watched("api_keys", [file], file.read_text, texts.append)
     file.write_text("a")
     log = logs.configure("json", "error", StringIO())
-    reloader = Reloader([watched], Metrics(), log)
+    reloader = Reloader("api_keys", [file], file.read_text, texts.append, Metrics(), log)
 
     async def write_slowly() -> None:
         for text in ("", "b", "bc"):

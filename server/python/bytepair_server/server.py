@@ -20,7 +20,7 @@ from bytepair_server.auth import callers, tls
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.policy import Policy
 from bytepair_server.auth.quotas import Quotas
-from bytepair_server.auth.reload import Reloader, Watched
+from bytepair_server.auth.reload import Reloader
 from bytepair_server.catalog import Catalog
 from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.config.settings import Settings
@@ -103,7 +103,7 @@ class Server:
         self._metrics.open_streams.set_function(lambda: self._limiter.open_streams)
         base_dir = configuration.base_dir
         self._tls: Final = tls.paths(settings, base_dir)
-        self._reloader: Final = Reloader(self._watched(), self._metrics, log)
+        self._reloaders: Final = self._make_reloaders()
         self._callers: Final = callers.load(settings, base_dir)
         self._health: Final = Health(self._callers if settings.health_needs_caller else None)
         self._background: Final[list[asyncio.Task[None]]] = []
@@ -161,7 +161,7 @@ class Server:
             shares_port=inherited is not None,
             unix_socket_mode=settings.unix_socket_mode,
         )
-        self._background.append(asyncio.create_task(self._reloader.run()))
+        self._background.extend(asyncio.create_task(each.run()) for each in self._reloaders)
 
     async def load(self) -> Catalog:
         """Load the encodings, then accept calls and report SERVING.
@@ -268,18 +268,16 @@ class Server:
         except OSError as error:
             raise ConfigurationError(f"tls_cert_file: {error}") from None
 
-    def _watched(self) -> list[Watched]:
-        """The files that are reloaded when they change."""
+    def _make_reloaders(self) -> list[Reloader]:
         settings, base_dir, found = self._settings, self._configuration.base_dir, []
+        make = partial(Reloader, metrics=self._metrics, log=self._log)
         if settings.api_keys_file is not None:
             # Check everything, as at the start: a quota may name a caller that was removed.
             read = partial(callers.load, settings, base_dir)
-            file = base_dir / settings.api_keys_file
-            found.append(
-                Watched("api_keys", [file], read, lambda new: self._callers.replace_keys(new))
-            )
+            files = [base_dir / settings.api_keys_file]
+            found.append(make("api_keys", files, read, lambda new: self._callers.replace_keys(new)))
         if self._tls is not None:
-            found.append(Watched("tls", self._tls.files, self._tls.read, self._replace_tls))
+            found.append(make("tls", self._tls.files, self._tls.read, self._replace_tls))
         return found
 
     def _replace_tls(self, files: TlsFiles) -> None:

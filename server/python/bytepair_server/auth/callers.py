@@ -55,15 +55,6 @@ class Callers:
         group = self._groups.get(caller)
         return (caller, DEFAULT_CALLER) if group is None else (caller, group, DEFAULT_CALLER)
 
-    def check_names(self, setting: str, names: Mapping[str, object]) -> None:
-        """Raises ConfigurationError if a table of a setting names an unknown caller."""
-        known = {DEFAULT_CALLER, *self.names, *self._groups.values()}
-        for name in names:
-            if name not in known:
-                raise ConfigurationError(
-                    f"{setting}.{name}: no such caller or group; known: {', '.join(sorted(known))}"
-                )
-
     def replace_keys(self, reloaded: Callers) -> None:
         """Use the reloaded keys from now on. Running calls are not affected."""
         assert self._keys is not None  # a server without a key file has nothing to reload
@@ -132,6 +123,11 @@ def load(settings: Settings, base_dir: Path) -> Callers:
                 f"callers.{name}.group: there is neither [ceiling.{table.group}] nor "
                 f"[quotas.{table.group}]"
             )
-    callers.check_names("ceiling", settings.ceiling)
-    callers.check_names("quotas", settings.quotas)
+    known = sorted({DEFAULT_CALLER, *callers.names, *groups})
+    for setting, names in (("ceiling", settings.ceiling), ("quotas", settings.quotas)):
+        for name in names:
+            if name not in known:
+                raise ConfigurationError(
+                    f"{setting}.{name}: no such caller or group; known: {', '.join(known)}"
+                )
     return callers

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,70 +22,67 @@ from bytepair_server.observability.metrics import Metrics
 CHECK_SECONDS: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """Files that are loaded together.
-
-    Attributes:
-        what: Their name in the log and in metrics.
-        paths: The files.
-        read: Loads them; raises ConfigurationError. Runs on a thread.
-        use: Takes the loaded value. Runs on the event loop.
-    """
-
-    what: str
-    paths: Sequence[Path]
-    read: Callable[[], Any]
-    use: Callable[[Any], None]
-
-
 class Reloader:
-    """Checks files while `run` runs."""
+    """Reloads files that belong together while `run` runs."""
 
-    def __init__(self, watched: Sequence[Watched], metrics: Metrics, log: logs.Log) -> None:
+    def __init__(
+        self,
+        what: str,
+        paths: Sequence[Path],
+        read: Callable[[], Any],
+        use: Callable[[Any], None],
+        metrics: Metrics,
+        log: logs.Log,
+    ) -> None:
         """Note the present content of the files: make it before they are first loaded, so that no
-        change is missed."""
-        self._watched: Final = watched
+        change is missed.
+
+        Args:
+            what: The name of the files in the log and in metrics.
+            paths: The files.
+            read: Loads them; raises ConfigurationError. Runs on a thread.
+            use: Receives the loaded value. Runs on the event loop.
+            metrics: Counts the reloads.
+            log: The logger.
+        """
+        self._what: Final = what
+        self._paths: Final = paths
+        self._read: Final = read
+        self._use: Final = use
         self._metrics: Final = metrics
         self._log: Final = log
-        self._seen: Final = {each.what: _contents(each.paths) for each in watched}
-        self._last: Final = dict(self._seen)
-        for each in watched:
-            metrics.reload_failed.labels(each.what).set(0)
+        self._seen = self._last = _contents(paths)
+        metrics.reload_failed.labels(what).set(0)
 
     async def run(self) -> None:
         """Check regularly, until cancelled."""
-        while self._watched:
+        while True:
             await asyncio.sleep(CHECK_SECONDS)
             await self.check()
 
     async def check(self) -> None:
-        """Check all files once."""
-        for each in self._watched:
-            await self._check(each)
-
-    async def _check(self, watched: Watched) -> None:
+        """Check the files once."""
         # Before they are loaded: the next check sees a change that happens in between.
-        found = await asyncio.to_thread(_contents, watched.paths)
-        is_steady, self._last[watched.what] = found == self._last[watched.what], found
-        if not is_steady or found == self._seen[watched.what]:
+        found = await asyncio.to_thread(_contents, self._paths)
+        is_steady, self._last = found == self._last, found
+        if not is_steady or found == self._seen:
             return
-        self._seen[watched.what] = found
+        self._seen = found
         try:
-            watched.use(await asyncio.to_thread(watched.read))
+            self._use(await asyncio.to_thread(self._read))
         except Exception as error:
-            # An error in one file must not stop the checks of others.
-            self._metrics.reloaded(watched.what, ok=False)
+            # Whatever is wrong, the next change is checked again.
+            self._metrics.reloaded(self._what, ok=False)
             known = isinstance(error, ConfigurationError)
             self._log.error(
                 "reload failed: the previous files stay in use",
-                what=watched.what,
+                what=self._what,
                 error=str(error) if known else logs.frames(error),
             )
         else:
             # Count first, so that the metrics are current when the line appears.
-            self._metrics.reloaded(watched.what, ok=True)
-            self._log.info("reloaded", what=watched.what)
+            self._metrics.reloaded(self._what, ok=True)
+            self._log.info("reloaded", what=self._what)
 
 
 def _contents(paths: Sequence[Path]) -> tuple[bytes | None, ...]:

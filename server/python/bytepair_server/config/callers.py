@@ -85,7 +85,7 @@ class QuotaTable(BaseModel):
             ("input_burst_bytes", "input_bytes_per_second"),
         ):
             if getattr(self, burst) is not None and getattr(self, rate) is None:
-                raise ValueError(f"{burst} needs {rate} beside it")
+                raise ValueError(f"{burst} needs {rate}")
         return self
 
 
