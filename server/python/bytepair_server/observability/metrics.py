@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, TypeVar
+from typing import Final
 
 import grpc
 from prometheus_client import CollectorRegistry
@@ -52,15 +52,11 @@ _SECONDS: Final = (
 )
 
 
-Family = TypeVar("Family", Counter, Gauge, Histogram)
-
-
 class Metrics:
     """The metrics of one server.
 
     Attributes:
         registry: The metrics of `/metrics`, summed over all blocks.
-        families: All metrics that the server counts itself.
         processes: The metrics of the operating system.
     """
 
@@ -68,7 +64,7 @@ class Metrics:
         """Count in the first of `blocks`, one for each process; none for one of its own."""
         self._blocks: Final = blocks or (Block(),)
         self.registry: Final = CollectorRegistry()
-        self.families: Final[list[Counter | Gauge | Histogram]] = []
+        self._gauges: Final[list[Gauge]] = []
         self.processes: Final = Processes()
         self.registry.register(self.processes)
         counter, gauge, by_encoding = self._counter, self._gauge, ("rpc", "encoding")
@@ -76,15 +72,14 @@ class Metrics:
             "requests", "Calls that ended, by status code.", *by_encoding, "code"
         )
         self.errors: Final = counter("errors", "Calls that failed.", "rpc", "reason")
-        self.seconds: Final = self._added(
-            Histogram(
-                self._blocks,
-                "bytepair_request_seconds",
-                "Time from a request's arrival at the handler to its answer.",
-                by_encoding,
-                _SECONDS,
-            )
+        self.seconds: Final = Histogram(
+            self._blocks,
+            "bytepair_request_seconds",
+            "Time from a request's arrival at the handler to its answer.",
+            by_encoding,
+            _SECONDS,
         )
+        self.registry.register(self.seconds)
         self.input_bytes: Final = counter(
             "input_bytes", "UTF-8 bytes of text in calls that were answered.", *by_encoding
         )
@@ -157,7 +152,9 @@ class Metrics:
         ).labels(__version__, platform.python_version(), grpc.__version__).set(1)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return self._added(Counter(self._blocks, f"bytepair_{name}", text, labels))
+        counter = Counter(self._blocks, f"bytepair_{name}", text, labels)
+        self.registry.register(counter)
+        return counter
 
     def _gauge(
         self,
@@ -166,24 +163,20 @@ class Metrics:
         *labels: str,
         merge: Callable[[Iterable[float]], float] = sum,
     ) -> Gauge:
-        return self._added(Gauge(self._blocks, f"bytepair_{name}", text, labels, merge))
-
-    def _added(self, family: Family) -> Family:
-        self.families.append(family)
-        self.registry.register(family)
-        return family
+        gauge = Gauge(self._blocks, f"bytepair_{name}", text, labels, merge)
+        self.registry.register(gauge)
+        self._gauges.append(gauge)
+        return gauge
 
     def refresh(self) -> None:
         """Write gauges that have a function to shared memory, for the supervisor."""
-        for family in self.families:
-            if isinstance(family, Gauge):
-                family.refresh()
+        for gauge in self._gauges:
+            gauge.refresh()
 
     def forget(self, block: Block) -> None:
         """Reset the gauges of a process that has ended; its counters stay."""
-        for family in self.families:
-            if isinstance(family, Gauge):
-                family.forget(block)
+        for gauge in self._gauges:
+            gauge.forget(block)
 
     def reloaded(self, what: str, *, ok: bool) -> None:
         """Count a reload of changed files."""
