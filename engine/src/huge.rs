@@ -1,12 +1,10 @@
 //! Tables in huge pages. Making one costs less than making the small pages that a text would touch,
 //! and lookups wait less for the translation of addresses.
 
-use std::alloc::{Layout, handle_alloc_error};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::slice;
-
-use mapping::Mapping;
 
 /// Size of a huge page in bytes, and the least of a table in them.
 const PAGE: usize = 2 << 20;
@@ -17,8 +15,7 @@ const PAGE: usize = 2 << 20;
 pub struct Huge<T> {
     start: NonNull<T>,
     len: usize,
-    /// The memory that `start` points into.
-    _owner: Result<Mapping, Vec<T>>,
+    layout: Layout,
 }
 
 impl<T: Copy + Default> Huge<T> {
@@ -29,24 +26,34 @@ impl<T: Copy + Default> Huge<T> {
 
     /// Makes a slice of default items; None if there is not enough memory.
     pub fn try_filled(len: usize) -> Option<Self> {
-        let bytes = size_of::<T>().checked_mul(len)?;
-        let (start, owner) = match Mapping::of(bytes) {
-            Some((mapping, start)) => (start.cast(), Ok(mapping)),
-            None => {
-                let mut memory = Vec::new();
-                memory.try_reserve_exact(len).ok()?;
-                (NonNull::new(memory.as_mut_ptr())?, Err(memory))
-            }
+        // An allocation is never empty.
+        let layout = Layout::array::<T>(len.max(1)).ok()?;
+        let layout = match layout.size() {
+            PAGE.. => layout.align_to(PAGE).ok()?,
+            _ => layout,
         };
+        // SAFETY: the layout is not empty.
+        let start = NonNull::new(unsafe { alloc(layout) })?;
+        #[cfg(all(target_os = "linux", not(miri)))]
+        if layout.align() == PAGE {
+            let bytes = layout.size() / PAGE * PAGE;
+            // SAFETY: the pages are all of this allocation, and the advice does not change their
+            // content. Its failure changes nothing.
+            unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+        }
+        let start = start.cast();
         for at in 0..len {
-            // SAFETY: the owner has memory for `len` items from `start` on.
+            // SAFETY: there is memory for `len` items from `start` on.
             unsafe { start.add(at).write(T::default()) };
         }
-        Some(Huge {
-            start,
-            len,
-            _owner: owner,
-        })
+        Some(Huge { start, len, layout })
+    }
+}
+
+impl<T> Drop for Huge<T> {
+    fn drop(&mut self) {
+        // SAFETY: it was allocated with this layout, and its items need no drop, as they are `Copy`.
+        unsafe { dealloc(self.start.as_ptr().cast(), self.layout) };
     }
 }
 
@@ -72,64 +79,6 @@ impl<T> DerefMut for Huge<T> {
 unsafe impl<T: Send> Send for Huge<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for Huge<T> {}
-
-#[cfg(all(target_os = "linux", not(miri)))]
-mod mapping {
-    use std::ptr::{self, NonNull};
-
-    use super::PAGE;
-
-    /// A mapping of memory, which ends on drop.
-    #[derive(Debug)]
-    pub struct Mapping {
-        address: *mut u8,
-        bytes: usize,
-    }
-
-    impl Mapping {
-        /// Maps new memory. Also returns the start of `bytes` bytes in it, aligned to a huge page.
-        /// None for less than one page, or if the system has no memory for it.
-        pub fn of(bytes: usize) -> Option<(Self, NonNull<u8>)> {
-            let mapped = bytes.checked_add(PAGE).filter(|_| bytes >= PAGE)?;
-            let access = libc::PROT_READ | libc::PROT_WRITE;
-            let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            // SAFETY: the system chooses addresses that are free.
-            let address = unsafe { libc::mmap(ptr::null_mut(), mapped, access, kind, -1, 0) };
-            if address == libc::MAP_FAILED {
-                return None;
-            }
-            let address = address.cast::<u8>();
-            let start = address.wrapping_add(address.align_offset(PAGE));
-            // SAFETY: the pages are inside the mapping, and the advice does not change their
-            // content. Its failure changes nothing.
-            unsafe { libc::madvise(start.cast(), bytes / PAGE * PAGE, libc::MADV_HUGEPAGE) };
-            let bytes = mapped;
-            NonNull::new(start).map(|start| (Mapping { address, bytes }, start))
-        }
-    }
-
-    impl Drop for Mapping {
-        fn drop(&mut self) {
-            // SAFETY: only the owner has pointers into the mapping, and this is its end.
-            unsafe { libc::munmap(self.address.cast(), self.bytes) };
-        }
-    }
-}
-
-#[cfg(not(all(target_os = "linux", not(miri))))]
-mod mapping {
-    use std::ptr::NonNull;
-
-    /// There is none.
-    #[derive(Debug)]
-    pub enum Mapping {}
-
-    impl Mapping {
-        pub fn of(_bytes: usize) -> Option<(Self, NonNull<u8>)> {
-            None
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {
