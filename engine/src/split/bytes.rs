@@ -31,15 +31,6 @@ pub trait InstructionSet {
 /// The instructions that every processor of the architecture has.
 pub struct Plain;
 
-#[cfg(target_arch = "x86_64")]
-impl InstructionSet for Plain {
-    #[inline(always)]
-    fn kinds(block: &[u8; BLOCK]) -> Kinds {
-        // SAFETY: SSE2 is part of every x86-64.
-        unsafe { kinds_sse2(block) }
-    }
-}
-
 #[cfg(not(target_arch = "x86_64"))]
 impl InstructionSet for Plain {
     #[inline(always)]
@@ -48,57 +39,9 @@ impl InstructionSet for Plain {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "sse2")]
-#[inline]
-fn kinds_sse2(block: &[u8; BLOCK]) -> Kinds {
-    use std::arch::x86_64::*;
-    let mut kinds = Kinds::default();
-    for i in 0..4 {
-        let half = |at: usize| {
-            let mut word = [0; 8];
-            word.copy_from_slice(&block[at..at + 8]);
-            i64::from_le_bytes(word)
-        };
-        let bytes = _mm_set_epi64x(half(16 * i + 8), half(16 * i));
-        // Selects bytes in low..=high with one signed comparison, after moving `low` to the
-        // minimum.
-        let between = |low: u8, high: u8| {
-            let moved = _mm_add_epi8(bytes, _mm_set1_epi8((0x80 - low as i32) as i8));
-            let past = (high - low) as i32 + 1 - 0x80;
-            _mm_cmplt_epi8(moved, _mm_set1_epi8(past as i8))
-        };
-        let equal = |byte: u8| _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8));
-        let bits = |found: __m128i| (_mm_movemask_epi8(found) as u64) << (16 * i);
-        let newline = _mm_or_si128(equal(b'\n'), equal(b'\r'));
-        let space = equal(b' ');
-        let blank = _mm_or_si128(space, _mm_andnot_si128(newline, between(b'\t', b'\r')));
-        kinds.wide |= bits(bytes);
-        kinds.trailing |= bits(between(0x80, 0xbf));
-        kinds.upper |= bits(between(b'A', b'Z'));
-        kinds.lower |= bits(between(b'a', b'z'));
-        kinds.digit |= bits(between(b'0', b'9'));
-        kinds.space |= bits(space);
-        kinds.blank |= bits(blank);
-        kinds.newline |= bits(newline);
-        kinds.apostrophe |= bits(equal(b'\''));
-        kinds.slash |= bits(equal(b'/'));
-    }
-    kinds
-}
-
 /// AVX2: 32 bytes at a time, and bit-count instructions. See `has_avx2`.
 #[cfg(target_arch = "x86_64")]
 pub struct Avx2;
-
-#[cfg(target_arch = "x86_64")]
-impl InstructionSet for Avx2 {
-    #[inline(always)]
-    fn kinds(block: &[u8; BLOCK]) -> Kinds {
-        // SAFETY: `Avx2` is used only if `has_avx2` returned true.
-        unsafe { kinds_avx2(block) }
-    }
-}
 
 /// Returns whether the processor supports the instructions of `Avx2`.
 #[cfg(target_arch = "x86_64")]
@@ -111,48 +54,66 @@ pub fn has_avx2() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
+/// Classifies as many bytes at a time as a vector has. The set must be used only where the processor
+/// has the features.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-#[inline]
-fn kinds_avx2(block: &[u8; BLOCK]) -> Kinds {
-    use std::arch::x86_64::*;
-    let mut kinds = Kinds::default();
-    for i in 0..2 {
-        let quarter = |at: usize| {
-            let mut word = [0; 8];
-            word.copy_from_slice(&block[at..at + 8]);
-            i64::from_le_bytes(word)
-        };
-        let from = 32 * i;
-        let bytes = _mm256_set_epi64x(
-            quarter(from + 24),
-            quarter(from + 16),
-            quarter(from + 8),
-            quarter(from),
-        );
-        // As in `kinds_sse2`.
-        let between = |low: u8, high: u8| {
-            let moved = _mm256_add_epi8(bytes, _mm256_set1_epi8((0x80 - low as i32) as i8));
-            let past = (high - low) as i32 + 1 - 0x80;
-            _mm256_cmpgt_epi8(_mm256_set1_epi8(past as i8), moved)
-        };
-        let equal = |byte: u8| _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte as i8));
-        let bits = |found: __m256i| (_mm256_movemask_epi8(found) as u32 as u64) << from;
-        let newline = _mm256_or_si256(equal(b'\n'), equal(b'\r'));
-        let space = equal(b' ');
-        let control = _mm256_andnot_si256(newline, between(b'\t', b'\r'));
-        kinds.wide |= bits(bytes);
-        kinds.trailing |= bits(between(0x80, 0xbf));
-        kinds.upper |= bits(between(b'A', b'Z'));
-        kinds.lower |= bits(between(b'a', b'z'));
-        kinds.digit |= bits(between(b'0', b'9'));
-        kinds.space |= bits(space);
-        kinds.blank |= bits(_mm256_or_si256(space, control));
-        kinds.newline |= bits(newline);
-        kinds.apostrophe |= bits(equal(b'\''));
-        kinds.slash |= bits(equal(b'/'));
-    }
-    kinds
+macro_rules! kinds_by_vectors {
+    ($set:ty, $features:literal, $vector:ident, $mask:ty, $load:ident, $all:ident, $add:ident,
+     $greater:ident, $equal:ident, $or:ident, $and_not:ident, $bits:ident) => {
+        impl InstructionSet for $set {
+            #[inline(always)]
+            fn kinds(block: &[u8; BLOCK]) -> Kinds {
+                use std::arch::x86_64::*;
+                #[target_feature(enable = $features)]
+                #[inline]
+                fn kinds(block: &[u8; BLOCK]) -> Kinds {
+                    const BYTES: usize = size_of::<$vector>();
+                    let mut kinds = Kinds::default();
+                    for from in (0..BLOCK).step_by(BYTES) {
+                        // SAFETY: the block has that many bytes from there on.
+                        let bytes = unsafe { $load(block[from..from + BYTES].as_ptr().cast()) };
+                        // Selects bytes in low..=high with one signed comparison, after moving `low`
+                        // to the minimum.
+                        let between = |low: u8, high: u8| {
+                            let moved = $add(bytes, $all((0x80 - low as i32) as i8));
+                            $greater($all(((high - low) as i32 + 1 - 0x80) as i8), moved)
+                        };
+                        let equal = |byte: u8| $equal(bytes, $all(byte as i8));
+                        let bits = |found: $vector| ($bits(found) as $mask as u64) << from;
+                        let newline = $or(equal(b'\n'), equal(b'\r'));
+                        let space = equal(b' ');
+                        let blank = $or(space, $and_not(newline, between(b'\t', b'\r')));
+                        kinds.wide |= bits(bytes);
+                        kinds.trailing |= bits(between(0x80, 0xbf));
+                        kinds.upper |= bits(between(b'A', b'Z'));
+                        kinds.lower |= bits(between(b'a', b'z'));
+                        kinds.digit |= bits(between(b'0', b'9'));
+                        kinds.space |= bits(space);
+                        kinds.blank |= bits(blank);
+                        kinds.newline |= bits(newline);
+                        kinds.apostrophe |= bits(equal(b'\''));
+                        kinds.slash |= bits(equal(b'/'));
+                    }
+                    kinds
+                }
+                // SAFETY: the processor has the features.
+                unsafe { kinds(block) }
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+kinds_by_vectors! {
+    Plain, "sse2", __m128i, u16, _mm_loadu_si128, _mm_set1_epi8, _mm_add_epi8, _mm_cmpgt_epi8,
+    _mm_cmpeq_epi8, _mm_or_si128, _mm_andnot_si128, _mm_movemask_epi8
+}
+
+#[cfg(target_arch = "x86_64")]
+kinds_by_vectors! {
+    Avx2, "avx2,bmi1,bmi2,lzcnt,popcnt", __m256i, u32, _mm256_loadu_si256, _mm256_set1_epi8,
+    _mm256_add_epi8, _mm256_cmpgt_epi8, _mm256_cmpeq_epi8, _mm256_or_si256, _mm256_andnot_si256,
+    _mm256_movemask_epi8
 }
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
