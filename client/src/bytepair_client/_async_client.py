@@ -5,23 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
+from typing import Any, Concatenate, Self, cast
 
 import grpc
-from google.protobuf.message import Message
 
 from bytepair_client._base import BaseClient
-from bytepair_client._call import Method, Prepared, StreamCall, method_of
+from bytepair_client._call import Method, P, Plain, Prepared, R, Response, StreamCall, method_of
 from bytepair_client._operations import chats, context, decoding, describing, encoding
 from bytepair_client._options import Defaults
 from bytepair_client._status import FailedCall, cut_off
 from bytepair_client._streams.async_stream import AsyncStream, is_being_cancelled
-
-P = ParamSpec("P")
-Response = TypeVar("Response", bound=Message)
-Plain = TypeVar("Plain")
-Argument = TypeVar("Argument")
-R = TypeVar("R")
 
 
 async def _value(client: AsyncTokenizerClient, call: Prepared[Any, Plain]) -> Plain:
@@ -157,8 +150,8 @@ class AsyncTokenizerClient(BaseClient):
 
     async def _run_all(
         self,
-        function: Callable[[Argument], Coroutine[Any, Any, R]],
-        arguments: Iterable[Argument],
+        function: Callable[[Any], Coroutine[Any, Any, R]],
+        arguments: Iterable[Any],
         most: int,
         take: Callable[[R], None],
     ) -> None:

@@ -5,21 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from threading import Event, Lock
-from typing import Any, TypeVar
+from typing import Any
 
 from google.protobuf.message import Message
 
 from bytepair_client import _channel
 from bytepair_client import _errors as errors
 from bytepair_client import _options as options
-from bytepair_client._call import Call, Method, StreamCall
+from bytepair_client._call import Call, Method, R, Response, StreamCall
 from bytepair_client._options import Defaults, Tls
 from bytepair_client._retries import Attempts, RateLimiter
 from bytepair_client._status import FailedCall, from_call
-
-Response = TypeVar("Response", bound=Message)
-Argument = TypeVar("Argument")
-R = TypeVar("R")
 
 
 class BaseClient(ABC):
@@ -141,8 +137,8 @@ class BaseClient(ABC):
     @abstractmethod
     async def _run_all(
         self,
-        function: Callable[[Argument], Coroutine[Any, Any, R]],
-        arguments: Iterable[Argument],
+        function: Callable[[Any], Coroutine[Any, Any, R]],
+        arguments: Iterable[Any],
         most: int,
         take: Callable[[R], None],
     ) -> None:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mappin
 from dataclasses import dataclass, replace
 from functools import cache, wraps
 from inspect import Parameter, Signature
-from typing import Any, Final, Generic, TypeVar, cast, get_args, get_type_hints
+from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, get_args, get_type_hints
 
 from bytepair.v1 import tokenizer_pb2
 from google.protobuf.message import Message
@@ -23,6 +23,7 @@ from bytepair_client._streams.buffer import SendBuffer
 
 SERVICE: Final[str] = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"].full_name
 
+P = ParamSpec("P")
 R = TypeVar("R")
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")

@@ -6,23 +6,26 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
+from typing import Any, Concatenate, Self, cast
 
 import grpc
-from google.protobuf.message import Message
 
 from bytepair_client._base import BaseClient
-from bytepair_client._call import Method, Prepared, StreamCall, method_of, run
+from bytepair_client._call import (
+    Method,
+    P,
+    Plain,
+    Prepared,
+    R,
+    Response,
+    StreamCall,
+    method_of,
+    run,
+)
 from bytepair_client._operations import chats, context, decoding, describing, encoding
 from bytepair_client._options import Defaults
 from bytepair_client._status import FailedCall
 from bytepair_client._streams.stream import Stream
-
-P = ParamSpec("P")
-Response = TypeVar("Response", bound=Message)
-Plain = TypeVar("Plain")
-Argument = TypeVar("Argument")
-R = TypeVar("R")
 
 
 def plain(
@@ -147,8 +150,8 @@ class TokenizerClient(BaseClient):
 
     async def _run_all(
         self,
-        function: Callable[[Argument], Coroutine[Any, Any, R]],
-        arguments: Iterable[Argument],
+        function: Callable[[Any], Coroutine[Any, Any, R]],
+        arguments: Iterable[Any],
         most: int,
         take: Callable[[R], None],
     ) -> None:

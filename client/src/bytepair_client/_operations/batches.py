@@ -12,7 +12,7 @@ from bytepair.v1 import text_pb2
 from google.protobuf.message import Message
 
 from bytepair_client import _errors as errors
-from bytepair_client._call import Call, Method, Prepared
+from bytepair_client._call import Call, Method, Plain, Prepared, Response
 from bytepair_client._operations.requests import AllTextOptions, copied, has_more_bytes
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout
 from bytepair_client._status import from_item, to_item
@@ -37,8 +37,6 @@ _NAMES: Final = {"encoding", "fingerprint", "format", "format_fingerprint"}
 
 Progress = Callable[[int], object]
 Value = TypeVar("Value")
-Plain = TypeVar("Plain")
-Response = TypeVar("Response", bound=Message)
 
 
 class BatchOptions(TypedDict, total=False):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Literal, TypeVar, Unpack, overload
+from typing import Any, Literal, Unpack, overload
 
 from bytepair.v1 import stream_pb2, tokenizer_pb2
 
-from bytepair_client._call import Call, Fallback, StreamCall, method
+from bytepair_client._call import Call, Fallback, Plain, StreamCall, method
 from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import Batch, BatchOptions
 from bytepair_client._operations.requests import (
@@ -40,7 +40,6 @@ DECODE_STREAM = method(stream_pb2.DecodeStreamResponse, "DecodeStream", streamed
 MAX_PIECE_IDS = 8192
 
 Ids = Iterable[int | Sequence[int]] | AsyncIterable[int | Sequence[int]]
-Plain = TypeVar("Plain")
 
 
 class DecodeStreamOptions(EncodingOptions, total=False):

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypedDict, TypeVar
 from bytepair.v1 import chat_pb2, context_pb2, text_pb2
 from google.protobuf.message import Message
 
-from bytepair_client._call import Call, Fallback, Method
+from bytepair_client._call import Call, Fallback, Method, Plain, Response
 from bytepair_client._options import (
     NOT_GIVEN,
     Defaults,
@@ -30,8 +30,6 @@ CODE_POINT: Final = text_pb2.OFFSET_UNIT_CODE_POINT
 
 _EVERY = "ALL"  # in the `allowed_special` of a request: all special tokens
 
-Response = TypeVar("Response", bound=Message)
-Plain = TypeVar("Plain")
 Filled = TypeVar("Filled", bound=Message)
 
 

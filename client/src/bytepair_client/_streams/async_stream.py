@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self
 
-from google.protobuf.message import Message
-
-from bytepair_client._call import StreamCall
+from bytepair_client._call import Plain, Response, StreamCall
 from bytepair_client._streams.duplex import Duplex
 from bytepair_client._streams.state import BaseStream, StreamState
-
-Response = TypeVar("Response", bound=Message)
-Plain = TypeVar("Plain")
 
 
 class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):

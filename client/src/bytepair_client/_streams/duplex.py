@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import grpc
-from google.protobuf.message import Message
+
+from bytepair_client._call import Response
 
 #: The status arrives with the last response, or right after it.
 STATUS_WITHIN_S = 5.0
-
-Response = TypeVar("Response", bound=Message)
 
 
 class Duplex(Generic[Response]):

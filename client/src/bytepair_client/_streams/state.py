@@ -5,12 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterable, Iterable
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, cast
 
 import grpc
-from google.protobuf.message import Message
 
-from bytepair_client._call import StreamCall
+from bytepair_client._call import Plain, Response, StreamCall
 from bytepair_client._errors import InternalError, TokenizerError
 from bytepair_client._retries import Attempts
 
@@ -18,8 +17,6 @@ from bytepair_client._retries import Attempts
 #: the source is read ahead, and keeps even a slow connection busy.
 MAX_UNREAD_REQUESTS: Final = 4
 
-Response = TypeVar("Response", bound=Message)
-Plain = TypeVar("Plain")
 Source = Iterable[Any] | AsyncIterable[Any]
 
 

@@ -6,17 +6,13 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextvars import copy_context
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, Self, cast
 
 import grpc
-from google.protobuf.message import Message
 
-from bytepair_client._call import StreamCall, run
+from bytepair_client._call import Plain, Response, StreamCall, run
 from bytepair_client._status import FailedCall
 from bytepair_client._streams.state import BaseStream, StreamState
-
-Response = TypeVar("Response", bound=Message)
-Plain = TypeVar("Plain")
 
 
 class Stream(BaseStream[Response, Plain], Iterator[Plain]):

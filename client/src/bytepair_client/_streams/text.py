@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from bytepair.v1 import context_pb2, stream_pb2
 from google.protobuf.message import Message
 
-from bytepair_client._call import Method, StreamCall
+from bytepair_client._call import Method, Plain, Response, StreamCall
 from bytepair_client._errors import InvalidUtf8, SpecialTokenInText, TokenizerError
 from bytepair_client._options import Defaults
 from bytepair_client._streams.buffer import SendBuffer, shift
@@ -26,8 +26,6 @@ TextRequest = (
 
 
 Pieces = Iterable[str | bytes] | AsyncIterable[str | bytes]
-Response = TypeVar("Response", bound=Message)
-Plain = TypeVar("Plain")
 
 #: For one request of a stream: large enough that the overhead of a message is negligible.
 MAX_PIECE_BYTES = 256 * 1024
