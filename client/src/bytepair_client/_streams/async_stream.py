@@ -130,10 +130,7 @@ class _Requests(Generic[Response, Plain]):
 
     def raise_failure(self) -> None:
         """Raise the exception of the source, if all results before it were returned."""
-        if self.state.has_failed:
-            failure, self.state.failure = self.state.failure, None
-            assert failure is not None  # has_failed
-            raise failure
+        self.state.raise_failure()
 
     def stop(self, *, cancel: bool) -> list[asyncio.Task[None]]:
         """End both tasks, and cancel the call if wanted. Returns the tasks, which end soon."""

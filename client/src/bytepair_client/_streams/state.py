@@ -71,6 +71,13 @@ class StreamState(Generic[Response, Plain]):
             return False
         return not self._response_per_request or (self.buffer.is_empty and not self._unread)
 
+    def raise_failure(self) -> None:
+        """Raise the exception of the source, if all results before it were returned."""
+        if self.has_failed:
+            failure, self.failure = self.failure, None
+            assert failure is not None  # has_failed
+            raise failure
+
     def take(self) -> bytes:
         """The next request. `can_take` must be true."""
         before = self.buffer.sent

@@ -185,10 +185,7 @@ class _Requests(Generic[Response, Plain]):
     def raise_failure(self) -> None:
         """Raise the exception of the source, if all results before it were returned."""
         with self._changed:
-            if self.state.has_failed:
-                failure, self.state.failure = self.state.failure, None
-                assert failure is not None  # has_failed
-                raise failure
+            self.state.raise_failure()
 
     def stop(self, *, cancel: bool) -> None:
         """End all threads."""
