@@ -78,10 +78,6 @@ def each_call(server: RunningServer) -> list[dict[str, Any]]:
     return calls()
 
 
-def wait_for_metric(server: RunningServer, name: str, value: float) -> None:
-    wait_until(lambda: server.metric(name) == value)
-
-
 def exists(pid: int) -> bool:
     """Return whether a process runs; a zombie does not."""
     try:
@@ -147,7 +143,7 @@ def test_a_killed_worker_fails_no_call_and_its_counts_are_kept(serve: Serve) -> 
         running = [pool.submit(call) for _ in range(threads)]
         try:
             for kill in range(KILLS):
-                wait_for_metric(server, "bytepair_workers", 2)
+                server.wait_for_metric("bytepair_workers", 2)
                 enough = server.metric(COUNTED, **ANSWERED) + 100
                 wait_until(
                     lambda enough=enough: (
@@ -156,11 +152,11 @@ def test_a_killed_worker_fails_no_call_and_its_counts_are_kept(serve: Serve) -> 
                     )
                 )
                 os.kill(workers_of(server)[kill % 2], signal.SIGKILL)
-                wait_for_metric(server, "bytepair_workers_lost_total", kill + 1)
+                server.wait_for_metric("bytepair_workers_lost_total", kill + 1)
         finally:
             stop.set()
         answered = sum(each.result() for each in running)
-    wait_for_metric(server, "bytepair_workers", 2)
+    server.wait_for_metric("bytepair_workers", 2)
     # Each killed worker may have lost one answer per thread after counting it.
     assert answered <= server.metric(COUNTED, **ANSWERED) <= answered + KILLS * threads
     assert server.metric("bytepair_in_flight") == 0
@@ -173,10 +169,10 @@ def test_a_worker_that_dies_repeatedly_is_restarted_with_growing_delays(serve: S
     server = serve(*TWO)
     kept = workers_of(server)[0]
     for deaths in range(1, 4):
-        wait_for_metric(server, "bytepair_workers", 2)
+        server.wait_for_metric("bytepair_workers", 2)
         (other,) = set(workers_of(server)) - {kept}
         os.kill(other, signal.SIGKILL)
-        wait_for_metric(server, "bytepair_workers_lost_total", deaths)
+        server.wait_for_metric("bytepair_workers_lost_total", deaths)
     waits = [
         line["replaced_in_seconds"] for line in server.log if line["event"] == "a worker ended"
     ]
@@ -189,7 +185,7 @@ def test_a_worker_that_receives_sigterm_drains_and_is_replaced(serve: Serve) -> 
     os.kill(workers_of(server)[0], signal.SIGTERM)
     assert server.wait_for_log("stopped")["worker"] in (0, 1)
     assert server.wait_for_log("a worker ended")["status"] == 0
-    wait_for_metric(server, "bytepair_workers", 2)
+    server.wait_for_metric("bytepair_workers", 2)
 
 
 def test_a_stuck_worker_makes_the_server_unhealthy(serve: Serve) -> None:

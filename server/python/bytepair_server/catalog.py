@@ -226,7 +226,9 @@ def verified(encoding: Encoding, other_names: list[str]) -> Entry:
     """
     ids = encoding.encode_ordinary(SELF_TEST_TEXT)
     if encoding.source == "builtin" and tuple(ids) != SELF_TEST_IDS[encoding.name]:
-        raise SelfTestFailed(f"{encoding.name}: the self-test's text has the wrong ids")
+        raise SelfTestFailed(
+            f"{encoding.name}: the self-test's text has the wrong ids; reinstall bytepair-engine"
+        )
     # Not strictly: the lost part may be half of a character.
     if encoding.decode(ids) != SELF_TEST_TEXT:
         raise SelfTestFailed(
@@ -235,5 +237,7 @@ def verified(encoding: Encoding, other_names: list[str]) -> Entry:
             "serve_without_bad_encodings"
         )
     if encoding.count(SELF_TEST_TEXT, disallowed_special=()) != len(ids):
-        raise SelfTestFailed(f"{encoding.name}: the self-test's text is counted wrongly")
+        raise SelfTestFailed(
+            f"{encoding.name}: the self-test's text is counted wrongly; reinstall bytepair-engine"
+        )
     return Entry(encoding, encoding.name, encoding.fingerprint, tuple(sorted(other_names)))

@@ -22,7 +22,7 @@ def load(settings: Settings, base_dir: Path, encodings: Collection[str]) -> dict
     for table in settings.chat_formats:
         setting = f"chat_formats.{table.name}"
         if table.name in found:
-            raise ConfigurationError(f"{setting}: there is a chat format of this name already")
+            raise ConfigurationError(f"{setting}: a chat format already has this name; rename it")
         unknown = [name for name in table.encodings if name not in encodings]
         if unknown:
             raise ConfigurationError(
