@@ -17,6 +17,8 @@
 //! of white space has two ends that depend on what follows, the last one and the last place where
 //! the pattern could stop. So x is a bound as soon as no token that may start so early reaches it.
 
+use std::ops::Range;
+
 use crate::boundaries::floor;
 use crate::bpe::Bpe;
 use crate::cancel;
@@ -57,7 +59,7 @@ pub struct Fit {
 }
 
 /// What `Bpe::fit_end` finds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct End {
     /// No end that starts before it fits; None where the whole text fits.
     pub beyond: Option<usize>,
@@ -104,15 +106,8 @@ impl Bpe {
                 } else {
                     last.place
                 };
-                marks.push(mark(
-                    self.pattern(),
-                    text,
-                    is_complete,
-                    last,
-                    start,
-                    group[group.len() - 1],
-                    count,
-                ));
+                let end = group[group.len() - 1];
+                marks.push(self.mark(text, is_complete, last, start..end, count));
             }
         }
         None
@@ -139,29 +134,14 @@ impl Bpe {
                 continue;
             }
             let start = half[half.len() - 2];
-            marks.push(mark(
-                self.pattern(),
-                text,
-                is_complete,
-                last,
-                start,
-                half[half.len() - 1],
-                count,
-            ));
+            let end = half[half.len() - 1];
+            marks.push(self.mark(text, is_complete, last, start..end, count));
             group = rest;
         }
         for &end in group {
             let last = marks[marks.len() - 1];
             let count = last.count + self.count_pieces(text, last.place, &[end]);
-            let next = mark(
-                self.pattern(),
-                text,
-                is_complete,
-                last,
-                last.place,
-                end,
-                count,
-            );
+            let next = self.mark(text, is_complete, last, last.place..end, count);
             if count <= budget {
                 marks.push(next);
                 continue;
@@ -351,35 +331,34 @@ impl Bpe {
         self.count_pieces_of(text.as_bytes(), start, ends)
     }
 
+    /// The mark at the end of a pre-token; settled no earlier than `last`.
+    fn mark(
+        &self,
+        text: &str,
+        is_complete: bool,
+        last: Mark,
+        pre_token: Range<usize>,
+        count: usize,
+    ) -> Mark {
+        let (bytes, Range { start, end }) = (text.as_bytes(), pre_token);
+        let reach = self.pattern().reach(bytes, start, end) + PEEK;
+        // What follows an incomplete text may move the end.
+        let settled = if is_complete || reach < bytes.len() {
+            self.pattern().reach_of_cut(bytes, start, end) + PEEK
+        } else {
+            reach
+        };
+        Mark {
+            place: end,
+            settled: ceil(text, settled).max(last.settled),
+            count,
+        }
+    }
+
     fn count_pieces_of(&self, text: &[u8], start: usize, ends: &[usize]) -> usize {
         let mut count = Count::new(usize::MAX);
         self.give_pieces(text, start, ends, &mut count);
         count.result()
-    }
-}
-
-/// The mark at the end of the pre-token that starts at `start`; settled no earlier than `last`.
-fn mark(
-    splitter: &Splitter,
-    text: &str,
-    is_complete: bool,
-    last: Mark,
-    start: usize,
-    end: usize,
-    count: usize,
-) -> Mark {
-    let bytes = text.as_bytes();
-    let reach = splitter.reach(bytes, start, end) + PEEK;
-    // What follows an incomplete text may move the end.
-    let settled = if is_complete || reach < bytes.len() {
-        splitter.reach_of_cut(bytes, start, end) + PEEK
-    } else {
-        reach
-    };
-    Mark {
-        place: end,
-        settled: ceil(text, settled).max(last.settled),
-        count,
     }
 }
 

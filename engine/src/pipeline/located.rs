@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::origins::{Aligned, Origins};
 use super::pre_tokenise;
 use super::{NameSet, Pipeline, PipelineScratch};
+use crate::boundaries::floor;
 use crate::bpe::SpecialFound;
 use crate::output::offsets::{OffsetUnit, in_units};
 
@@ -45,12 +46,51 @@ impl Pipeline {
         scratch: &mut PipelineScratch,
         give: &mut impl FnMut(u32, usize) -> bool,
     ) -> Result<(), SpecialFound> {
+        let PipelineScratch {
+            merging,
+            cache,
+            bytes,
+        } = scratch;
+        let written = self.has_byte_alphabet();
+        self.trace(text, allowed, disallowed, &mut |found| {
+            let (piece, starts) = match found {
+                Step::Token(id, start, _) => return give(id, start),
+                Step::Piece(piece, starts) => (piece, starts),
+            };
+            let mut wanted = true;
+            if written {
+                let offsets = written_offsets(text, piece, starts);
+                pre_tokenise::read(piece, bytes);
+                self.model.locate(bytes, merging, cache, |id, at| {
+                    wanted = give(id, offsets[at.min(offsets.len() - 1)]);
+                    wanted
+                });
+            } else {
+                self.model
+                    .locate(piece.as_bytes(), merging, cache, |id, at| {
+                        wanted = give(id, offset(text, piece, starts, at.min(piece.len() - 1)));
+                        wanted
+                    });
+            }
+            wanted && !merging.is_cancelled()
+        })
+    }
+
+    /// Call `give` with each added token and each piece of a text, until it returns false. Errors as
+    /// `locate`.
+    pub(super) fn trace(
+        &self,
+        text: &str,
+        allowed: &NameSet,
+        disallowed: &NameSet,
+        give: &mut impl FnMut(Step<'_>) -> bool,
+    ) -> Result<(), SpecialFound> {
         let mut outcome = Ok(true);
         let (names, not) = (&allowed.names, &disallowed.names);
         let found = self.as_it_came.each_part(text, names, not, |part, token| {
             outcome = match token {
-                Some(id) => Ok(give(id, part.start)),
-                None => self.locate_stretch(text, part, allowed, disallowed, scratch, give),
+                Some(id) => Ok(give(Step::Token(id, part.start, floor(text, part.end - 1)))),
+                None => self.trace_stretch(text, part, allowed, disallowed, give),
             };
             matches!(outcome, Ok(true))
         });
@@ -62,14 +102,13 @@ impl Pipeline {
     }
 
     /// Returns: false if `give` returned false.
-    fn locate_stretch(
+    fn trace_stretch(
         &self,
         text: &str,
         stretch: Range<usize>,
         allowed: &NameSet,
         disallowed: &NameSet,
-        scratch: &mut PipelineScratch,
-        give: &mut impl FnMut(u32, usize) -> bool,
+        give: &mut impl FnMut(Step<'_>) -> bool,
     ) -> Result<bool, SpecialFound> {
         let stretch = Aligned::original(text, stretch);
         let Aligned {
@@ -81,12 +120,14 @@ impl Pipeline {
         let found = self
             .normalised
             .each_part(&normal, names, not, |part, token| {
-                wanted = match token {
-                    Some(id) => give(id, starts[part.start]),
-                    None => {
-                        let origins = Origins::of(&starts[part.clone()]);
-                        self.locate_pieces(text, &normal[part], origins, scratch, give)
-                    }
+                wanted = if let Some(id) = token {
+                    give(Step::Token(id, starts[part.start], starts[part.end - 1]))
+                } else {
+                    let origins = Origins::of(&starts[part.clone()]);
+                    let give = &mut |piece: &str, origins: Origins<'_>| {
+                        give(Step::Piece(piece, origins.starts().unwrap_or_default()))
+                    };
+                    pre_tokenise::each_piece(&self.pre_tokenizers, &normal[part], origins, give)
                 };
                 wanted
             });
@@ -98,48 +139,14 @@ impl Pipeline {
             }),
         }
     }
+}
 
-    /// Returns: false if `give` returned false.
-    fn locate_pieces(
-        &self,
-        text: &str,
-        normal: &str,
-        origins: Origins<'_>,
-        scratch: &mut PipelineScratch,
-        give: &mut impl FnMut(u32, usize) -> bool,
-    ) -> bool {
-        let PipelineScratch {
-            merging,
-            cache,
-            bytes,
-        } = scratch;
-        let written = self.has_byte_alphabet();
-        let mut wanted = true;
-        pre_tokenise::each_piece(
-            &self.pre_tokenizers,
-            normal,
-            origins,
-            &mut |piece, origins| {
-                let starts = origins.starts().unwrap_or_default();
-                if written {
-                    let offsets = written_offsets(text, piece, starts);
-                    pre_tokenise::read(piece, bytes);
-                    self.model.locate(bytes, merging, cache, |id, at| {
-                        wanted = give(id, offsets[at.min(offsets.len() - 1)]);
-                        wanted
-                    });
-                } else {
-                    self.model
-                        .locate(piece.as_bytes(), merging, cache, |id, at| {
-                            wanted = give(id, offset(text, piece, starts, at.min(piece.len() - 1)));
-                            wanted
-                        });
-                }
-                wanted && !merging.is_cancelled()
-            },
-        );
-        wanted
-    }
+/// A part of a text.
+pub(super) enum Step<'a> {
+    /// An added token: its id, and the starts of its first and its last character.
+    Token(u32, usize, usize),
+    /// A piece, and the origin of each of its bytes.
+    Piece(&'a str, &'a [usize]),
 }
 
 /// The origin of the byte `at` of a piece.
