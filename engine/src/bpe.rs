@@ -280,7 +280,8 @@ impl Bpe {
     }
 
     pub(crate) fn lengths(&self) -> &Lengths {
-        self.lengths.get_or_init(|| Lengths::of(self.table()))
+        self.lengths
+            .get_or_init(|| Lengths::of(self.table().iter().map(|(token, _)| token)))
     }
 
     /// Passes the ids of consecutive pre-tokens to `sink`. The first one starts at `start`.

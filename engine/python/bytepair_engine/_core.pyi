@@ -239,6 +239,14 @@ class Pipeline:
     ) -> Pipeline: ...
     @staticmethod
     def names(names: frozenset[str]) -> PipelineNames: ...
+    def start_counts(
+        self, text: str, allowed: PipelineNames, budget: int
+    ) -> tuple[int | None, list[tuple[int, int]]] | None:
+        """Return the place at and after which no start of `text` that is cut there has at most
+        `budget` tokens, or None if the text does not show one; and the tokens of starts before it,
+        by their ends, without those that end within an added token. Places are code points. Valid
+        as `context.settled` says. None if the call was cancelled."""
+
     def encode(self, text: str, allowed: PipelineNames, disallowed: PipelineNames) -> list[int]: ...
     def encode_array(
         self, text: str, allowed: PipelineNames, disallowed: PipelineNames

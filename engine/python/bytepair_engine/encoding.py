@@ -279,6 +279,17 @@ class Encoding(ContextMethods):
         count = self._backend.count(text, *sets, self._text_limit(limit))
         return self._with_template(count, limit)
 
+    def start_counts(
+        self, text: str, budget: int, allowed_special: SpecialTokens = frozenset()
+    ) -> tuple[int | None, list[tuple[int, int]]] | None:
+        """See `_core.Pipeline.start_counts`; None too if the backend has no such search."""
+        search = getattr(self._backend, "start_counts", None)
+        if search is None:
+            return None
+        allowed, _ = self._special_sets.resolve(allowed_special, ())
+        found: tuple[int | None, list[tuple[int, int]]] | None = search(text, allowed, budget)
+        return found
+
     def count_batch(
         self,
         texts: Sequence[Text],

@@ -22,6 +22,7 @@ mod rule;
 mod search;
 mod spacing;
 mod split_points;
+mod starts;
 mod tokens;
 mod unicode;
 mod units;

@@ -13,14 +13,15 @@ use crate::cache::{Cache, Entry, MAX_PIECE_BYTES};
 use crate::cancel;
 use crate::output::{Ids, Sink};
 use crate::vocabulary::hash::hash;
+use crate::vocabulary::lengths::Lengths;
 use crate::vocabulary::short_table::{Key, LONGEST};
 
 /// A compiled model.
 pub struct Model {
     pub(super) tokens: Tokens,
-    pairs: Pairs,
-    units: Units,
-    whole_first: bool,
+    pub(super) pairs: Pairs,
+    pub(super) units: Units,
+    pub(super) whole_first: bool,
     pub(super) byte_tokens: [Option<u32>; 256],
     pub(super) unknown: Option<u32>,
     pub(super) fuse_unknown: bool,
@@ -29,7 +30,7 @@ pub struct Model {
     prefix: Vec<u8>,
     suffix: Vec<u8>,
     /// For a model with scores: the lookup of merged strings.
-    strings: Option<Strings>,
+    pub(super) strings: Option<Strings>,
     /// The symbols of characters for merging: ids, except for a model with scores.
     symbols: CharTable,
     /// The ids of single characters that are tokens.
@@ -37,6 +38,8 @@ pub struct Model {
     joined: Option<Joined>,
     /// The number of bytes of a piece for each id; 0 if the id does not determine it.
     lengths: Box<[u32]>,
+    /// The lengths of the tokens.
+    pub(super) spans: Lengths,
 }
 
 /// The lookup of merged strings, for a model with scores.
@@ -76,6 +79,7 @@ impl Model {
         }
         let joined = parts.joined();
         let lengths = parts.lengths();
+        let spans = Lengths::of(parts.tokens.iter().map(|(token, _)| token.as_slice()));
         let needs_known = parts.needs_known();
         let (pairs, characters, strings) = match parts.rule {
             Rule::Ranks => {
@@ -122,6 +126,7 @@ impl Model {
             alone,
             joined,
             lengths,
+            spans,
         })
     }
 
@@ -244,6 +249,14 @@ impl Model {
         sink.extend(&spelled[..part.len()]);
     }
 
+    /// The symbol of a unit, without prefix and suffix.
+    pub(super) fn symbol(&self, unit: Unit) -> u32 {
+        match unit {
+            Unit::Character(character) => self.symbols.get(character),
+            Unit::Byte(byte) => self.tokens.get(&[byte]).unwrap_or(NO_SYMBOL),
+        }
+    }
+
     fn is_token(&self, character: char) -> bool {
         self.alone.get(character) != NO_SYMBOL
     }
@@ -305,12 +318,8 @@ impl Model {
         if let Some(strings) = &self.strings {
             units.clear();
             self.units.each(piece, |start, unit| {
-                let symbol = match unit {
-                    Unit::Character(c) => self.symbols.get(c),
-                    Unit::Byte(_) => NO_SYMBOL,
-                };
                 units.push(Part {
-                    symbol,
+                    symbol: self.symbol(unit),
                     start: start as u32,
                 });
             });

@@ -59,30 +59,38 @@ pub fn score_pairs(
     order.dedup();
     let priority = |score: f64| order.partition_point(|&other| other > score) as u32;
     let scores: HashMap<u32, f64> = scores.iter().copied().collect();
+    // The symbol of a string with a score is its id. Characters without a score follow.
+    let mut next = list.iter().map(|&(_, id)| id).max().unwrap_or(0);
+    let mut symbols = Vec::new();
     let (mut strings, priorities): (Vec<&str>, Vec<u32>) = list
         .iter()
         .filter_map(|(token, id)| {
             let text = std::str::from_utf8(token).ok()?;
-            Some((text, priority(*scores.get(id)?)))
+            let priority = priority(*scores.get(id)?);
+            symbols.push(*id);
+            Some((text, priority))
         })
         .unzip();
-    // The symbol of a string is its index. Characters without a score follow.
-    let mut characters: HashMap<char, u32> = (0..)
+    let mut characters: HashMap<char, u32> = symbols
+        .iter()
         .zip(&strings)
-        .filter_map(|(symbol, text)| Some((single(text.as_bytes())?, symbol)))
+        .filter_map(|(&symbol, text)| Some((single(text.as_bytes())?, symbol)))
         .collect();
     for at in 0..priorities.len() {
         let text = strings[at];
         for (start, character) in text.char_indices() {
             characters.entry(character).or_insert_with(|| {
                 strings.push(&text[start..start + character.len_utf8()]);
-                strings.len() as u32 - 1
+                next += 1;
+                symbols.push(next);
+                next
             });
         }
     }
     let strings: Vec<&[u8]> = strings.into_iter().map(str::as_bytes).collect();
     let pairs = pairs_of(&strings, |[whole, left, right]| {
-        (left, right, priorities[whole as usize], whole)
+        let [result, left, right] = [whole, left, right].map(|index| symbols[index as usize]);
+        (left, right, priorities[whole as usize], result)
     })?;
     Ok((pairs, characters))
 }

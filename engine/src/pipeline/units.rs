@@ -55,7 +55,7 @@ pub struct LookedUp<'a> {
     model: &'a Model,
     found: &'a mut Vec<Part>,
     /// The start of an unknown part that was not emitted yet.
-    pending: Option<u32>,
+    pub(super) pending: Option<u32>,
 }
 
 impl<'a> LookedUp<'a> {

@@ -6,6 +6,9 @@ use pyo3::types::PyString;
 use super::guard::released;
 use super::text::utf8;
 use crate::bpe::Bpe;
+use crate::fit::Counts;
+use crate::output::offsets::{OffsetUnit, in_units};
+use crate::pipeline::{NameSet, Pipeline};
 
 /// Marks (place, settled, count), the place beyond, and counts by place.
 pub(super) type Found = Option<(
@@ -28,19 +31,13 @@ pub(super) fn fit_start(
     let utf8 = utf8(text)?;
     released(text.py(), utf8.len(), || {
         let fit = core.fit_start(utf8, budget, is_complete, near)?;
-        let mut places = CodePoints::of(utf8);
-        let mut settled = CodePoints::of(utf8);
-        let marks = fit.marks.iter();
-        let marks = marks.map(|mark| (places.at(mark.place), settled.at(mark.settled), mark.count));
-        let marks = marks.collect();
-        let mut cuts = CodePoints::of(utf8);
-        let counts = fit.counts.iter();
-        let counts = counts.map(|&(place, count)| (cuts.at(place), count));
-        Some((
-            marks,
-            fit.beyond.map(|place| CodePoints::of(utf8).at(place)),
-            counts.collect(),
-        ))
+        let places = in_code_points(utf8, fit.marks.iter().map(|mark| mark.place));
+        let settled = in_code_points(utf8, fit.marks.iter().map(|mark| mark.settled));
+        let counts = fit.marks.iter().map(|mark| mark.count);
+        let marks = places.into_iter().zip(settled).zip(counts);
+        let marks = marks.map(|((place, settled), count)| (place, settled, count));
+        let (beyond, counts) = end(utf8, fit.beyond, &fit.counts);
+        Some((marks.collect(), beyond, counts))
     })
 }
 
@@ -53,37 +50,37 @@ pub(super) fn fit_end(
 ) -> PyResult<FoundEnd> {
     let utf8 = utf8(text)?;
     released(text.py(), utf8.len(), || {
-        let end = core.fit_end(utf8, budget, is_complete)?;
-        let mut cuts = CodePoints::of(utf8);
-        let counts = end.counts.iter();
-        let counts = counts.map(|&(place, count)| (cuts.at(place), count));
-        let counts = counts.collect();
-        Some((
-            end.beyond.map(|place| CodePoints::of(utf8).at(place)),
-            counts,
-        ))
+        let found = core.fit_end(utf8, budget, is_complete)?;
+        Some(end(utf8, found.beyond, &found.counts))
     })
 }
 
-/// From bytes to code points, for places in order.
-struct CodePoints<'a> {
-    text: &'a str,
-    bytes: usize,
-    points: usize,
+/// See `Pipeline::start_counts`.
+pub(super) fn start_counts(
+    core: &Pipeline,
+    text: &Bound<'_, PyString>,
+    allowed: &NameSet,
+    budget: usize,
+) -> PyResult<FoundEnd> {
+    let utf8 = utf8(text)?;
+    released(text.py(), utf8.len(), || {
+        let found = core.start_counts(utf8, allowed, budget)?;
+        Some(end(utf8, found.beyond, &found.counts))
+    })
 }
 
-impl<'a> CodePoints<'a> {
-    fn of(text: &'a str) -> Self {
-        CodePoints {
-            text,
-            bytes: 0,
-            points: 0,
-        }
-    }
+fn end(text: &str, beyond: Option<usize>, counts: &Counts) -> (Option<usize>, Counts) {
+    let places = in_code_points(text, counts.iter().map(|&(place, _)| place));
+    let counts = places
+        .into_iter()
+        .zip(counts.iter().map(|&(_, count)| count));
+    (
+        in_code_points(text, beyond.into_iter()).pop(),
+        counts.collect(),
+    )
+}
 
-    fn at(&mut self, place: usize) -> usize {
-        self.points += self.text[self.bytes..place].chars().count();
-        self.bytes = place;
-        self.points
-    }
+/// Places in order, as code points.
+fn in_code_points(text: &str, places: impl Iterator<Item = usize>) -> Vec<usize> {
+    in_units(text, places.collect(), OffsetUnit::CodePoint)
 }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyList, PyString, PyTuple};
 
+use super::fit::{self, FoundEnd};
 use super::guard::{ERRORS, guarded, pattern_error, raise, released};
 use super::ids::{Integers, array_of};
 use super::merges::integers;
@@ -126,6 +127,15 @@ impl Pipeline {
         Ok(PipelineNames(Box::new(guarded(py, || {
             NameSet::new(strings)
         })?)))
+    }
+
+    fn start_counts(
+        &self,
+        text: &Bound<'_, PyString>,
+        allowed: &PipelineNames,
+        budget: usize,
+    ) -> PyResult<FoundEnd> {
+        fit::start_counts(&self.core, text, &allowed.0, budget)
     }
 }
 

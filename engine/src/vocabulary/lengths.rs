@@ -1,7 +1,5 @@
 //! Token lengths, to avoid looking up byte strings that cannot be tokens.
 
-use crate::vocabulary::rank_table::RankTable;
-
 /// Maximum length in bytes of all tokens, and of the tokens that begin, or end, with two given
 /// bytes.
 pub struct Lengths {
@@ -11,10 +9,10 @@ pub struct Lengths {
 }
 
 impl Lengths {
-    pub fn of(table: &RankTable) -> Self {
+    pub fn of<'t>(tokens: impl Iterator<Item = &'t [u8]>) -> Self {
         let none = || vec![1; 1 << 16].into_boxed_slice();
         let (mut longest, mut from, mut to) = (0, none(), none());
-        for (token, _) in table.iter() {
+        for token in tokens {
             longest = longest.max(token.len());
             if let (Some(&first), Some(&last)) = (token.first_chunk(), token.last_chunk()) {
                 for of in [&mut from[pair(first)], &mut to[pair(last)]] {
@@ -62,9 +60,7 @@ mod tests {
     #[test]
     fn lengths_are_those_of_the_tokens() {
         let tokens = ["a", "b", "c", "ab", "abc", "cab"].map(str::as_bytes);
-        let ids = 0_u32..;
-        let table = RankTable::from_items(tokens.into_iter().zip(ids)).unwrap();
-        let lengths = Lengths::of(&table);
+        let lengths = Lengths::of(tokens.into_iter());
         assert_eq!(lengths.longest(), 3);
         let from = ["", "a", "ab", "abab", "ba"].map(|text| lengths.longest_from(text.as_bytes()));
         assert_eq!(from, [0, 1, 2, 3, 1]);

@@ -197,7 +197,7 @@ def _always(_left: str, _right: str) -> bool:
 
 def _of_pipeline(pipeline: Pipeline) -> Cover | None:
     model = pipeline.model
-    if _merges_stand_ins(model):
+    if merges_stand_ins(model):
         return None
     # Added tokens may take adjacent white space, before all steps and after the normalisers.
     strips = any(token.left_strip or token.right_strip for token in pipeline.added)
@@ -241,7 +241,7 @@ def _of_pipeline(pipeline: Pipeline) -> Cover | None:
     return Cover(tokens, model.units, image, _apart_rule(pipeline, image))
 
 
-def _merges_stand_ins(model: Model) -> bool:
+def merges_stand_ins(model: Model) -> bool:
     """Whether byte tokens or the unknown token may merge, so that a token covers text that it does
     not contain."""
     stand_ins = {*model.byte_tokens.values(), model.unknown} - {None}
@@ -336,7 +336,7 @@ def _apart_rule(pipeline: Pipeline, image: Image) -> Apart:
             # It maps clusters. In ASCII each is one character, except CR LF.
             rules.append(lambda a, b: (a + b).isascii() and a + b != "\r\n")
         elif isinstance(step, Spacing) and (step.table or step.kept):
-            rules.append(_spacing_rule(step))
+            rules.append(spacing_rule(step))
     return lambda a, b: all(rule(a, b) for rule in rules)
 
 
@@ -345,7 +345,12 @@ def _opens(image: Image, character: str) -> bool:
     return starts_cluster(character) and image(character) not in ((), _ANYTHING)
 
 
-def _spacing_rule(step: Spacing) -> Apart:
-    keys = [] if not step.table else [key.decode() for key, _ in charsmap(step.table).items()]
+def spacing_rule(step: Spacing) -> Apart:
+    """Return the rule that no key of a map and no kept string contains two characters."""
+    keys = (
+        []
+        if not step.table
+        else [key.decode(errors="replace") for key, _ in charsmap(step.table).items()]
+    )
     within = {text[i : i + 2] for text in (*keys, *step.kept) for i in range(len(text) - 1)}
     return lambda a, b: a + b not in within

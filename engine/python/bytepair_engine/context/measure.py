@@ -3,7 +3,8 @@
 Counts are not monotone: a longer text can have fewer tokens. Safe split points (docs/streaming.md)
 make them searchable. The tokens on the two sides of one never affect each other, so counts between
 split points add up. Once the text before a split point exceeds the budget, no longer text fits.
-Between two split points every position is tried that the lower bound of `covering` allows.
+Between two split points the core counts every start of the text, for the pipelines that `settled`
+knows. Otherwise each position is tried that the lower bound of `covering` allows.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import ClassVar, Final
 from bytepair_engine import cancel
 from bytepair_engine.backends.interface import Fits
 from bytepair_engine.context.covering import cover
+from bytepair_engine.context.settled import settled_places
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import PieceTooLong, SpecialTokenFound
 from bytepair_engine.streaming.encoder import split_points
@@ -28,8 +30,7 @@ _CHARACTERS: Final = 4
 #: Maximum distance of two split points between which every position is tried, in characters.
 _NEAR: Final = 48
 
-#: Maximum number of characters without a split point, for encodings that the core does not search:
-#: each of them is tried, and counted from the first.
+#: Maximum number of characters without a split point that are tried, and counted from the first.
 _LONGEST: Final = 1024
 
 #: For encodings whose texts cannot be streamed: a text is counted as a whole.
@@ -78,11 +79,10 @@ class Measure:
         points = split_points(encoding) or _UNKNOWN
         self.text: Final = text
         self._encoding: Final = encoding
-        self._allowed: Final[SpecialTokens] = allowed
         every = frozenset(encoding.special_tokens)
-        self._names: Final = special_names(
-            every if allowed == "all" else every & frozenset(allowed)
-        )
+        known = every if allowed == "all" else every & frozenset(allowed)
+        self._names: Final = special_names(known)
+        self._allowed: Final = known
         self._local: Final = points.local
         self._settled: Final = points.settled
         self._has_context: Final = encoding.pipeline is not None
@@ -135,6 +135,8 @@ class Measure:
             guess = last.place + step
             place = end if guess >= end else self._split_point(last.place, guess)
             if place == last.place < end:
+                if (found := self._by_starts(marks, budget, is_complete)) is not None:
+                    return found
                 beyond, covered = self._end_covered(last, budget), last
                 step *= 4
                 continue
@@ -148,18 +150,66 @@ class Measure:
                 step = (budget - count + 1) * _CHARACTERS + _NEAR
         while beyond - marks[-1].place > _NEAR:
             last = marks[-1]
-            found = self._near(last.place, beyond)
-            if found is None:
+            near = self._near(last.place, beyond)
+            if near is None:
+                if (found := self._by_starts(marks, budget, is_complete)) is not None:
+                    return found
                 if last is not covered:
                     beyond = min(beyond, self._end_covered(last, budget) or beyond)
                 self._check(last.place, beyond)
                 break
-            count = last.count + self._between(start, last.place, found, budget - last.count)
+            count = last.count + self._between(start, last.place, near, budget - last.count)
             if count > budget:
-                beyond = found
+                beyond = near
             else:
-                marks.append(Mark(found, count))
+                marks.append(Mark(near, count))
         return marks, beyond
+
+    def _by_starts(
+        self, marks: list[Mark], budget: int, is_complete: bool
+    ) -> tuple[list[Mark], int | None] | None:
+        """Return the result of `forwards` by the counts of all starts of the text from the last
+        mark; None if they are not known."""
+        start, last = marks[0].place, marks[-1]
+        settled = settled_places(self._encoding, self._allowed)
+        if settled is None:
+            return None
+        first = last.place - (last.place > start)
+        own = self.count(self.text[first : last.place])
+        limit = budget - last.count + own
+        length = (limit + 1) * self._characters + _WINDOW
+        while True:
+            window = self.text[first : first + length]
+            is_all = first + length >= len(self.text)
+            counted = self._encoding.start_counts(window, limit, self._allowed)
+            cancel.check()
+            if counted is None:
+                return None
+            known, counts = counted
+            beyond = None
+            if known is not None:
+                beyond = settled.first(window, known, is_complete=is_all and is_complete)
+                if (len(window) if beyond is None else beyond) - known > _LONGEST:
+                    return None
+            if beyond is not None or is_all:
+                break
+            length *= 2
+        more = last.count - own
+        self._counts = (
+            start,
+            {
+                first + at: count + more
+                for at, count in counts
+                if first + at > last.place and settled.has(window, at)
+            },
+        )
+        if beyond is not None:
+            self._characters = min(_MAX_CHARACTERS, beyond * 5 // (limit * 4 + 4) + 1)
+            return marks, first + beyond
+        if known is not None or not is_complete:
+            return marks, None
+        marks.append(Mark(len(self.text), counts[-1][1] + more if counts else last.count))
+        return (marks, None) if marks[-1].count <= budget else (marks[:-1], len(self.text))
 
     def _native_forwards(
         self, fits: Fits, start: int, budget: int, is_complete: bool

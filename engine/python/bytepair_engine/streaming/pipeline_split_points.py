@@ -95,7 +95,7 @@ def pipeline_split_points(pipeline: Pipeline) -> SplitPoints | None:
     else:
         pattern = None
         others = list(pipeline.pre_tokenizers)
-    if not all(_is_local(step) for step in others):
+    if not all(is_local(step) for step in others):
         return None
     pair = _pair_rule(pipeline) if pattern is None else _pattern_pair_rule(pipeline)
     if pair is None:
@@ -110,7 +110,7 @@ def _joined_pattern(pipeline: Pipeline) -> str | None:
     return "\n".join(step.pattern for step in steps) if plain else None
 
 
-def _is_local(step: object) -> bool:
+def is_local(step: object) -> bool:
     if isinstance(step, Split):
         return step.pattern == _WORDS or ONE_CHARACTER.fullmatch(step.pattern) is not None
     return isinstance(step, (Prefix, Substitute))

@@ -1,0 +1,178 @@
+"""Where a pipeline's text can be cut so that shorter starts lead to its tokens.
+
+The core finds the tokens of each start of a text from those of shorter ones
+(`pipeline/starts.rs`). Two conditions make that valid. Pre-tokenizers see single characters or
+words, so the pieces of a start are those of the text, the last one cut. And the place is between
+two characters a and b at which the normalised text ends too: what follows a changes nothing before
+it, and a is not stripped at the end of a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final
+
+import regex
+
+from bytepair_engine.context.covering import merges_stand_ins, spacing_rule
+from bytepair_engine.encoding import Encoding
+from bytepair_engine.pipeline.definition import (
+    ByteAlphabet,
+    CharsMap,
+    Lowercase,
+    Normaliser,
+    Pipeline,
+    Prepend,
+    Replace,
+    Scores,
+    Spacing,
+    Strip,
+    Surround,
+    UnicodeForm,
+)
+from bytepair_engine.pipeline.normalising import normalise_text, starts_cluster
+from bytepair_engine.pipeline.splitting import compiled
+from bytepair_engine.streaming.pipeline_split_points import ONE_CHARACTER, is_local
+from bytepair_engine.vocabulary.special_names import special_names
+
+#: Maximum number of pairs of characters that are cached for each encoding.
+_KEPT: Final = 4096
+
+_BYTES: Final = 256
+_SINGLE: Final = [bytes((byte,)) for byte in range(_BYTES)]
+
+#: Whether a text can be cut between two characters.
+Pair = Callable[[str, str], bool]
+
+_SPACE: Final = regex.compile(r"\s$")
+
+
+class Settled:
+    """The places at which texts of a pipeline can be cut."""
+
+    def __init__(self, pipeline: Pipeline, allowed: frozenset[str], pair: Pair) -> None:
+        """See `settled_places`; `pair` is the rule of the normalisers."""
+        found = [token for token in pipeline.added if not token.special or token.name in allowed]
+        self._pair: Final = pair
+        self._steps: Final = pipeline.normalisers
+        # A special token that is text hides others, which are found where it is cut.
+        hidden = [token.content for token in pipeline.added if found and token not in found]
+        self._hidden: Final = special_names(frozenset(hidden))
+        raw = [len(token.content) for token in found if not token.normalised]
+        raw += map(len, hidden)
+        normalised = [len(token.content) for token in found if token.normalised]
+        self._longest: Final = max(raw, default=0), max(normalised, default=0)
+
+    def has(self, text: str, place: int) -> bool:
+        """Whether the start of a text up to a place, outside of added tokens, is as in the text."""
+        return place == len(text) or (
+            self._pair(text[place - 1], text[place]) and self._hidden.across(text, place) is None
+        )
+
+    def first(self, text: str, place: int, *, is_complete: bool) -> int | None:
+        """Return the first such place from `place` on, whatever follows the text unless it is
+        complete; None if there is none."""
+        while not self.has(text, place):
+            place += 1
+        if is_complete:
+            return place
+        raw, normalised = self._longest
+        # An added token that starts before the place may not be complete.
+        rest = text[place : place + 1 + raw + 4 * normalised]
+        is_known = rest and len(rest) >= raw
+        if is_known and normalised:
+            is_known = len(normalise_text(rest, self._steps)) >= normalised
+        return place if is_known else None
+
+
+@lru_cache(16)
+def settled_places(encoding: Encoding, allowed: frozenset[str]) -> Settled | None:
+    """Return where texts of an encoding can be cut; None for rank tables, and see `settled`."""
+    return None if encoding.pipeline is None else settled(encoding.pipeline, allowed)
+
+
+def settled(pipeline: Pipeline, allowed: frozenset[str]) -> Settled | None:
+    """Return where texts of a pipeline can be cut; None if the tokens of a start may be others than
+    those that shorter ones lead to."""
+    found = [token for token in pipeline.added if not token.special or token.name in allowed]
+    hides = found and any(token.normalised for token in pipeline.added if token not in found)
+    if (
+        not _counts(pipeline)
+        or hides
+        or any(token.left_strip or token.right_strip or token.single_word for token in found)
+        or not all(isinstance(s, ByteAlphabet) or is_local(s) for s in pipeline.pre_tokenizers)
+    ):
+        return None
+    rules: list[Pair] = []
+    for at, step in enumerate(pipeline.normalisers):
+        rule = _rule(step, pipeline.normalisers[:at])
+        if rule is None:
+            return None
+        rules.append(rule)
+    pair = lru_cache(_KEPT)(lambda a, b: all(rule(a, b) for rule in rules))
+    return Settled(pipeline, allowed, pair)
+
+
+def _counts(pipeline: Pipeline) -> bool:
+    """Whether the last part of each start of a piece follows that of a shorter one: every unit has
+    its place and its own symbol, wherever it stands."""
+    model = pipeline.model
+    if model.prefix or model.suffix or merges_stand_ins(model):
+        return False
+    # Without these a unit that is not a token is dropped, and those beside it meet.
+    special = {token.content.encode() for token in pipeline.added if token.special}
+    every = len(model.byte_tokens) == _BYTES or (
+        model.units == "bytes"
+        and all(byte in model.tokens and byte not in special for byte in _SINGLE)
+    )
+    return every or model.unknown is not None or isinstance(model.rule, Scores)
+
+
+def _rule(step: Normaliser, before: tuple[Normaliser, ...]) -> Pair | None:
+    """Return the rule of a step for the characters of a text that other steps come to first."""
+    local = [
+        replace(s, tidy=False, pad="nowhere") if isinstance(s, Spacing) else s
+        for s in before
+        if not isinstance(s, (Prepend, Strip))
+    ]
+
+    def image(character: str) -> str:
+        return normalise_text(character, local)
+
+    match step:
+        case Prepend() | Lowercase() | Strip(right=False):
+            return _always
+        case Replace(pattern, _) | Surround(pattern, _) if ONE_CHARACTER.fullmatch(pattern):
+            return _always
+        case Replace(pattern, _) if ONE_CHARACTER.fullmatch(pattern.removesuffix("+")):
+            run = compiled(pattern)
+
+            def between(a: str, b: str) -> bool:
+                left, right = image(a)[-1:], image(b)[:1]
+                return bool(left and right) and not (run.match(left) and run.match(right))
+
+            return between
+        case Strip():
+            return lambda a, _b: bool(image(a)) and not _SPACE.search(image(a))
+        case UnicodeForm():
+            return lambda _a, b: bool(image(b)) and starts_cluster(image(b)[0])
+        case CharsMap() if not before:
+            # It maps clusters. In ASCII each is one character, except CR LF.
+            return lambda a, b: (a + b).isascii() and a + b != "\r\n"
+        case Spacing(tidy=tidy, pad=pad, mark=mark) if not before and pad != "after":
+            between_keys = spacing_rule(step)
+            single = replace(step, tidy=False, pad="nowhere")
+
+            def apart(a: str, b: str) -> bool:
+                if not between_keys(a, b):
+                    return False
+                return not tidy or normalise_text(a, (single,))[-1:] not in ("", mark, " ")
+
+            return apart
+    return None
+
+
+def _always(_a: str, _b: str) -> bool:
+    return True
