@@ -3,6 +3,8 @@
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
+#[cfg(all(target_os = "linux", not(miri)))]
+use std::ptr;
 use std::ptr::NonNull;
 use std::slice;
 
@@ -26,22 +28,12 @@ impl<T: Copy + Default> Huge<T> {
 
     /// Makes a slice of default items; None if there is not enough memory.
     pub fn try_filled(len: usize) -> Option<Self> {
-        // An allocation is never empty.
-        let layout = Layout::array::<T>(len.max(1)).ok()?;
-        let layout = match layout.size() {
-            PAGE.. => layout.align_to(PAGE).ok()?,
-            _ => layout,
-        };
-        // SAFETY: the layout is not empty.
-        let start = NonNull::new(unsafe { alloc(layout) })?;
-        #[cfg(all(target_os = "linux", not(miri)))]
-        if layout.align() == PAGE {
-            let bytes = layout.size() / PAGE * PAGE;
-            // SAFETY: the pages are all of this allocation, and the advice does not change their
-            // content. Its failure changes nothing.
-            unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+        // Memory is never empty.
+        let mut layout = Layout::array::<T>(len.max(1)).ok()?;
+        if layout.size() >= PAGE {
+            layout = layout.align_to(PAGE).ok()?.pad_to_align();
         }
-        let start = start.cast();
+        let start = allocate(layout)?.cast();
         for at in 0..len {
             // SAFETY: there is memory for `len` items from `start` on.
             unsafe { start.add(at).write(T::default()) };
@@ -52,8 +44,8 @@ impl<T: Copy + Default> Huge<T> {
 
 impl<T> Drop for Huge<T> {
     fn drop(&mut self) {
-        // SAFETY: it was allocated with this layout, and its items need no drop, as they are `Copy`.
-        unsafe { dealloc(self.start.as_ptr().cast(), self.layout) };
+        // Its items need no drop, as they are `Copy`.
+        release(self.start.cast(), self.layout);
     }
 }
 
@@ -79,6 +71,46 @@ impl<T> DerefMut for Huge<T> {
 unsafe impl<T: Send> Send for Huge<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for Huge<T> {}
+
+/// Allocates memory. Huge pages are mapped: in the heap they would leave gaps of pages that are slow
+/// at first use, which a list of new text pays for (1.07 of the time).
+fn allocate(layout: Layout) -> Option<NonNull<u8>> {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    if layout.align() == PAGE {
+        let (bytes, mapped) = (layout.size(), layout.size().checked_add(PAGE)?);
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: the system chooses addresses that are free.
+        let address = unsafe { libc::mmap(ptr::null_mut(), mapped, access, kind, -1, 0) };
+        if address == libc::MAP_FAILED {
+            return None;
+        }
+        let before = address.cast::<u8>().align_offset(PAGE);
+        let start = address.wrapping_byte_add(before);
+        // SAFETY: all of it is inside the mapping: first what is before and after the memory, then the
+        // memory, whose content the advice does not change. Failures change nothing.
+        unsafe {
+            libc::munmap(address, before);
+            libc::munmap(start.byte_add(bytes), PAGE - before);
+            libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
+        }
+        return NonNull::new(start.cast());
+    }
+    // SAFETY: the layout is not empty.
+    NonNull::new(unsafe { alloc(layout) })
+}
+
+/// Frees memory that `allocate` returned for the layout.
+fn release(start: NonNull<u8>, layout: Layout) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    if layout.align() == PAGE {
+        // SAFETY: the caller owns the memory, and has no pointers into it after this.
+        unsafe { libc::munmap(start.as_ptr().cast(), layout.size()) };
+        return;
+    }
+    // SAFETY: as above, and it was allocated with this layout.
+    unsafe { dealloc(start.as_ptr(), layout) };
+}
 
 #[cfg(test)]
 mod tests {
