@@ -11,6 +11,6 @@ from support.clients import Clients
 
 @pytest.fixture(params=["threads", "asyncio"])
 def clients(request: pytest.FixtureRequest) -> Iterator[Clients]:
-    """A factory of clients: each test runs with those for threads and with those for asyncio."""
+    """A factory of clients. Each test runs once with synchronous clients and once with asyncio."""
     with ExitStack() as stack:
         yield Clients(request.param, stack)

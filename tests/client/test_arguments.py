@@ -133,7 +133,7 @@ def test_no_encoding_is_ever_assumed(clients: Clients, act: Act) -> None:
 def test_a_lone_surrogate_is_not_utf8(
     client: TokenizerClient, offset: int, item: int | None, act: Act
 ) -> None:
-    """tiktoken's core.py makes U+FFFD of them silently."""
+    """tiktoken silently replaces them by U+FFFD (core.py)."""
     with pytest.raises(InvalidUtf8) as caught:
         act(client)
     assert (caught.value.byte_offset, caught.value.item) == (offset, item)

@@ -31,7 +31,7 @@ from support.serving import RunningServer
 
 END = "<|endoftext|>"
 NO_TOKEN = 4_000_000_000
-LARGE = "naïve 日本語 🙂 and so on. " * 60_000  # more than any request holds
+LARGE = "naïve 日本語 🙂 and so on. " * 60_000  # too large for one request
 
 
 def ids_of(text: str) -> list[int]:
@@ -78,7 +78,7 @@ def test_items_larger_than_a_request_holds(client: TokenizerClient) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_takes_less(small: RunningServer, clients: Clients) -> None:
+def test_a_server_with_smaller_limits(small: RunningServer, clients: Clients) -> None:
     client = clients(small.target, encoding="cl100k_base")
     texts = ["a text of some words " * (number % 200) for number in range(60)]
     expected = [ids_of(text) for text in texts]
@@ -101,7 +101,7 @@ def test_a_batch_gives_what_single_calls_give(small: RunningServer, texts: list[
         assert client.decode_batch(expected) == texts
 
 
-def test_an_answer_larger_than_the_client_takes(server: RunningServer, clients: Clients) -> None:
+def test_a_response_larger_than_the_client_accepts(server: RunningServer, clients: Clients) -> None:
     client = clients(server.target, encoding="cl100k_base", max_response_bytes=5000)
     texts = [f"{number} words " * 20 for number in range(100)]
     expected = [ids_of(text) for text in texts]

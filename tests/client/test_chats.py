@@ -1,4 +1,4 @@
-"""The methods for chats of both clients give what the engine gives."""
+"""The methods for chats of both clients return what the engine returns."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ CHAT: list[dict[str, Any]] = [
 
 
 @pytest.mark.slow
-def test_both_clients_answer_as_the_engine(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_both_clients_agree_with_the_engine(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     config = write_config(
         tmp_path_factory.mktemp("chat"),
         'builtin_encodings = ["o200k_harmony"]\n[ceiling.default]\nformats = "ALL"\n',
@@ -108,7 +110,7 @@ def test_the_command_counts_a_file(server: RunningServer, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_batches_of_chats_of_any_size(serve: Serve) -> None:
-    """In several requests where one would be too large, each chat counted as by itself."""
+    """A batch that is too large for one request counts each chat as a single call does."""
     server = serve("--max-batch-items", "3", "--max-input-bytes", "2000")
     done: list[int] = []
     given: dict[str, Any] = {"format": "openai-chat", "encoding": "gpt-4"}

@@ -90,7 +90,7 @@ def test_ids_may_be_written_in_several_ways(shell: Shell, written: str) -> None:
         ("64 4000000000", "at index 1"),
     ],
 )
-def test_an_invalid_id_is_named_by_its_position(shell: Shell, written: str, said: str) -> None:
+def test_an_error_names_the_position_of_a_bad_id(shell: Shell, written: str, said: str) -> None:
     assert shell("decode", stdin=written.encode(), status=1, errors=said) == ""
 
 

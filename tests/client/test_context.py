@@ -1,4 +1,4 @@
-"""Truncate, split and inspect: both clients and the command give what the engine gives."""
+"""Truncate, split and inspect: both clients and the command return what the engine returns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXT = "One two. Three 🧠 four!\n\nFive six seven, eight. " * 40
 
 
 @pytest.mark.slow
-def test_methods_answer_as_those_of_the_engine(clients: Clients, server: RunningServer) -> None:
+def test_methods_return_what_the_engine_returns(clients: Clients, server: RunningServer) -> None:
     client, engine = clients(server.target, encoding=NAME), get_encoding(NAME)
     for text in AWKWARD:
         for keep in ("start", "end", "both"):
@@ -59,7 +59,7 @@ def test_a_large_text_is_streamed(clients: Clients, server: RunningServer) -> No
 
 
 def test_a_part_of_a_large_text_is_truncated(clients: Clients, server: RunningServer) -> None:
-    """By the client's limit, and by the server's."""
+    """Beyond the client's limit, and beyond the server's."""
     engine = get_encoding(NAME)
     text = "é🧠 " * 200 + TEXT * 3000 + "The end. 🇩🇪"
     assert len(text.encode()) > 5_000_000  # more than the server's message limit

@@ -99,7 +99,7 @@ def test_the_known_commands_are_those_of_the_tools() -> None:
 
 @pytest.mark.slow
 def test_no_command_of_the_client_imports_them_or_looks_for_them() -> None:
-    """Nor the tools the engine, before they are run: the help of a program must come at once."""
+    """Nor do the tools import the engine before they run: `--help` must be fast."""
     code = (
         "import sys\nfrom bytepair_client._cli import main\n"
         "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"

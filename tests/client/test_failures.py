@@ -19,7 +19,7 @@ from support.scripted import ScriptedServer, details, fail
 PROTO = Path(__file__).parents[2] / "proto/bytepair/v1"
 FAILING = [status for status in grpc.StatusCode if status is not grpc.StatusCode.OK]
 
-# reason -> what the service says with it -> the attributes that hold it.
+# reason -> its metadata -> the attributes with their values.
 FACTS: dict[str, tuple[dict[str, str], dict[str, object]]] = {
     "UNKNOWN_ENCODING": ({"encoding": "x"}, {"encoding": "x"}),
     "FINGERPRINT_MISMATCH": (
@@ -152,7 +152,7 @@ def test_the_field_of_an_invalid_option_may_be_in_bad_request(clients: Clients) 
 
 
 @pytest.mark.parametrize("value", ["", "x", "-1", "1.5", "²"])
-def test_a_fact_that_is_not_a_number_is_none(value: str) -> None:
+def test_an_attribute_that_is_not_a_number_is_none(value: str) -> None:
     assert errors.SpecialTokenInText("why", metadata={"byte_offset": value}).byte_offset is None
     assert errors.SpecialTokenInText("why").byte_offset is None
 

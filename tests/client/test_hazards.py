@@ -49,8 +49,8 @@ def test_a_client_may_be_made_before_its_process_forks(server: RunningServer) ->
 
 
 def test_one_event_loop_after_another(server: RunningServer) -> None:
-    """grpc #25364: grpc.aio belongs to one loop at a time; a client of a loop that is closed
-    leaves nothing behind that the next one trips over."""
+    """grpc #25364: grpc.aio belongs to one loop at a time; a client of a closed loop does
+    not affect a client of the next one."""
 
     async def main() -> int:
         async with AsyncTokenizerClient(server.target, encoding="cl100k_base") as client:

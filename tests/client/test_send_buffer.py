@@ -1,4 +1,4 @@
-"""Streams whose connection breaks anywhere are resumed, for every kind of encoding."""
+"""Streams whose connection breaks anywhere are resumed, forevery kind of encoding."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import sentencepiece_models, tokenizer_json
 
-BREAK, LATE_BREAK = 0.1, 0.1  # before a request is sent, and before its answer is read
+BREAK, LATE_BREAK = 0.1, 0.1  # before a request is sent, and before its response is read
 PIECES = ["a", " b", "naïve ", "日本語 ", "🙂", "\r\n", "  ", "<|endoftext|>", "don't ", "12345"]
 
 
@@ -56,7 +56,7 @@ NAMES = [
 
 
 class Connection:
-    """The server's side of a DecodeStream, by the engine."""
+    """A server of DecodeStream, made from the engine."""
 
     def __init__(self, encoding: Encoding) -> None:
         self._encoding = encoding
@@ -73,7 +73,7 @@ class Connection:
         return self._answer(self._decoder.finish(), finished=True)
 
     def drain(self) -> stream_pb2.DecodeStreamResponse | None:
-        """The last answer of a server that stops, before its status."""
+        """The last response of a stopping server, before the status."""
         if self._decoder is None:
             return None
         answer = self._answer(self._decoder.abandon(), finished=False)

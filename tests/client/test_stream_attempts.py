@@ -21,7 +21,7 @@ CANCELLED = reject(grpc.StatusCode.CANCELLED)
 
 
 def refuse_after(requests_read: int) -> StreamAnswer:
-    """A stream that reads some requests, or all, and fails before the first answer."""
+    """A stream that reads some or all requests, and fails before the first response."""
 
     def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         deque(islice(requests, requests_read), maxlen=0)
@@ -32,7 +32,7 @@ def refuse_after(requests_read: int) -> StreamAnswer:
 
 
 def slowly(ids: range) -> Iterator[int]:
-    """A source whose ids come while the stream is tried again, and so in requests of their own."""
+    """A source whose ids arrive while the stream is retried, and so in separate requests."""
     for token_id in ids:
         yield token_id
         time.sleep(0.002)
@@ -110,14 +110,14 @@ def test_closing_a_stream_ends_its_attempts() -> None:
 
         closer = threading.Thread(target=close)
         closer.start()
-        with client, suppress(StopIteration, Cancelled, Unavailable):  # by who was faster
+        with client, suppress(StopIteration, Cancelled, Unavailable):  # depending on timing
             next(stream)
         closer.join()
         assert len(server.metadata) < 5
 
 
 @pytest.mark.parametrize("consumed", [2, 4])
-def test_a_stream_whose_answers_miss_ids_is_data_loss(clients: Clients, consumed: int) -> None:
+def test_a_stream_whose_responses_miss_ids_is_data_loss(clients: Clients, consumed: int) -> None:
     def lose(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         for _ in requests:
             yield text("a")
@@ -132,7 +132,7 @@ def test_a_stream_whose_answers_miss_ids_is_data_loss(clients: Clients, consumed
 
 
 class Answering:
-    """A stream that sends each answer once its `tokens_consumed` ids have come, then breaks off.
+    """A stream that sends each response once its `tokens_consumed` ids have arrived, then breaks.
 
     Attributes:
         config: Of the last such stream.
@@ -185,7 +185,7 @@ def test_another_server_is_sent_the_ids_that_were_not_settled(clients: Clients) 
 
 
 @pytest.mark.slow
-def test_a_stream_that_always_breaks_at_one_place_is_not_retried_for_ever(clients: Clients) -> None:
+def test_a_stream_that_always_breaks_at_one_place_is_not_retried_forever(clients: Clients) -> None:
     response = stream_pb2.DecodeStreamResponse
     poisoned = Answering(response(text="a", tokens_consumed=1, pending_bytes=1, encoding="e"))
     with ScriptedStreams(poisoned) as server:
@@ -197,7 +197,7 @@ def test_a_stream_that_always_breaks_at_one_place_is_not_retried_for_ever(client
         assert len(server.metadata) == 3
 
 
-def test_without_retries_a_stream_does_not_go_on(
+def test_without_retries_a_stream_does_not_resume(
     clients: Clients,
 ) -> None:
     response = stream_pb2.DecodeStreamResponse

@@ -71,12 +71,12 @@ def test_large_files_are_encoded_and_decoded(shell: Shell, ids: list[int]) -> No
         ("digits", "", "9" * 2_000_000, "entry 1 "),
     ],
 )
-def test_an_invalid_id_in_a_large_file_is_named_by_its_position(
+def test_an_error_names_the_position_of_an_invalid_id_in_a_large_file(
     shell: Shell, name: str, before: str, after: str, said: str
 ) -> None:
     (shell.folder / name).write_text(before + after)
     written = shell("decode", name, status=1, errors=said)
-    assert set(written) <= {"a"}  # what came before it
+    assert set(written) <= {"a"}  # the ids before it
 
 
 @pytest.mark.slow
@@ -155,7 +155,7 @@ def test_progress_is_shown_on_a_terminal_and_erased(shell: Shell) -> None:
         assert running.stdin is not None
         assert running.stdout is not None
         pieces = 0
-        while b" MB" not in shown:  # it takes longer than a moment
+        while b" MB" not in shown:  # shown after PROGRESS_INTERVAL_S
             running.stdin.write(b"one two " * 20_000)
             pieces += 1
             time.sleep(0.02)

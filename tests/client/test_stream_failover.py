@@ -24,7 +24,7 @@ NO_TOKEN = 4_000_000_000
 
 
 class Replicas:
-    """Two servers at one target, of which each may be killed.
+    """Two servers at one target; each may be killed.
 
     Attributes:
         target: Of both.
@@ -85,7 +85,7 @@ def interrupted(items: list[Any], at: int, act: Callable[[], None]) -> Iterator[
 
 
 @pytest.mark.parametrize("how", ["kill", "terminate"])
-def test_a_decoded_stream_goes_on(
+def test_a_decoded_stream_resumes(
     replicas: Replicas, client: TokenizerClient, clients: Clients, how: str
 ) -> None:
     seed = random.randrange(2**32)
@@ -105,12 +105,12 @@ def test_a_decoded_stream_goes_on(
 @pytest.mark.parametrize(
     ("stop", "found"), [("🙂🙂 삼겹", True), ("x naïve 日本語 🙂🙂 삼겹!", False)]
 )
-def test_a_stop_string_may_be_cut_by_it(
+def test_a_connection_may_break_inside_a_stop_string(
     replicas: Replicas, client: TokenizerClient, clients: Clients, stop: str, found: bool, how: str
 ) -> None:
     text = TEXT if found else TEXT[: len(TEXT) // 20 * 2]
     ids = ids_of(text)
-    at = len(ids_of(text[: text.index("🙂🙂")])) + 4  # within what may become the stop string
+    at = len(ids_of(text[: text.index("🙂🙂")])) + 4  # inside a partial match of the stop string
     source = clients.source(interrupted(ids, at, getattr(replicas, how)))
     stream = client.decode_stream(source, stop=[stop])
     assert "".join(stream) == (text.partition(stop)[0] if found else text)
@@ -124,7 +124,7 @@ def test_a_stop_string_may_be_cut_by_it(
         (ids_of("𐍈")[:1] + ids_of("x"), InvalidUtf8, "byte_offset", len(TEXT.encode()) * 3),
     ],
 )
-def test_positions_of_faults_are_those_of_the_whole_stream(
+def test_positions_in_errors_are_those_of_the_whole_stream(
     replicas: Replicas,
     client: TokenizerClient,
     clients: Clients,
@@ -134,7 +134,7 @@ def test_positions_of_faults_are_those_of_the_whole_stream(
     where: int,
 ) -> None:
     ids = ids_of(TEXT * 3)
-    assert len(ids) > 600  # so that some of the context is dropped
+    assert len(ids) > 600  # so that the buffer drops some of the context
     source = clients.source(interrupted(ids + bad, len(ids) - 3, replicas.kill))
     pieces: list[str] = []
     with pytest.raises(kind) as caught:
@@ -144,7 +144,7 @@ def test_positions_of_faults_are_those_of_the_whole_stream(
     assert str(where) in str(caught.value)
 
 
-def test_bytes_and_prefill_go_on(
+def test_bytes_and_prefill_resume(
     replicas: Replicas, client: TokenizerClient, clients: Clients
 ) -> None:
     ids = ids_of("𐍈" + TEXT)
@@ -153,7 +153,7 @@ def test_bytes_and_prefill_go_on(
     assert data == oracle("cl100k_base").decode_bytes(ids[1:])
 
 
-def test_an_encoded_stream_goes_on(
+def test_an_encoded_stream_resumes(
     replicas: Replicas, client: TokenizerClient, clients: Clients
 ) -> None:
     pieces: list[Any] = [TEXT[start : start + 7] for start in range(0, len(TEXT), 7)]
@@ -164,7 +164,7 @@ def test_an_encoded_stream_goes_on(
 
 
 @pytest.mark.slow
-def test_an_encoded_stream_goes_on_into_an_encoding_that_begins_a_text_in_its_own_way(
+def test_an_encoded_stream_resumes_in_an_encoding_that_marks_the_start_of_a_text(
     clients: Clients, tmp_path: Path
 ) -> None:
     data = framed("spaces normalised", template("<s> $A </s>"))
@@ -184,13 +184,13 @@ def test_an_encoded_stream_goes_on_into_an_encoding_that_begins_a_text_in_its_ow
     assert ids == oracle_of(data).encode(text).ids
 
 
-def test_a_count_goes_on_where_its_text_can_be_read_again(
+def test_a_count_restarts_if_its_text_can_be_read_again(
     replicas: Replicas, clients: Clients
 ) -> None:
     client = clients(replicas.target, encoding="cl100k_base", max_unary_bytes=1000)
 
     class Book:
-        """More text than is kept, which can be read again."""
+        """More text than the buffer keeps, which can be read again."""
 
         def __init__(self) -> None:
             self.readings = 0

@@ -59,12 +59,12 @@ def test_a_stream_gives_the_answer_of_one_call(
         lambda full: full.count(f"{TEXT}{END}"),
     ]
     for call in calls:
-        server.wait_for_metric("bytepair_open_streams", 0)  # those before are counted
+        server.wait_for_metric("bytepair_open_streams", 0)  # earlier streams are counted
         before = streams(server)
         expected = call(whole.with_raw_response)
         assert streams(server) == before
         assert call(streaming.with_raw_response) == expected
-        while streams(server) == before:  # it counts after it has answered
+        while streams(server) == before:  # the server counts a stream after its last response
             pass
     assert streaming.encode(TEXT) == ids
     assert streaming.count(TEXT) == len(ids)
@@ -73,7 +73,7 @@ def test_a_stream_gives_the_answer_of_one_call(
 
 
 def streams(server: RunningServer) -> int:
-    """How many streams of o200k_base the server has answered."""
+    """The number of streams of o200k_base that the server has completed."""
     return int(
         sum(
             server.metric("bytepair_requests_total", rpc=rpc, encoding="o200k_base", code="OK")
@@ -121,7 +121,7 @@ def test_a_text_of_megabytes(whole: TokenizerClient) -> None:
     assert whole.decode(expected) == MEGABYTES
 
 
-def test_a_server_that_takes_less_gets_a_stream(serve: Serve, clients: Clients) -> None:
+def test_a_server_with_a_smaller_limit_gets_a_stream(serve: Serve, clients: Clients) -> None:
     server = serve("--max-input-bytes", "1000", "--max-ids", "300")
     client = clients(server.target, encoding="cl100k_base")
     cl100k = bytepair_engine.get_encoding("cl100k_base")

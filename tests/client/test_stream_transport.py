@@ -32,7 +32,7 @@ from support.serving import RunningServer
 
 
 class Model:
-    """Yields the id 64 without end; records when it is closed."""
+    """Yields the id 64 endlessly; records when it is closed."""
 
     def __init__(self) -> None:
         self.let_go = threading.Event()
@@ -61,7 +61,7 @@ class CancelledLate:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until it holds; the time limit of the test is the limit."""
+    """Wait until the condition is true, or the time limit of the test is reached."""
     while not condition():
         time.sleep(0.01)
 
@@ -84,7 +84,7 @@ def test_a_stream_has_a_deadline_only_if_it_is_given_one(clients: Clients) -> No
     left: list[float] = []
 
     def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
-        left.append(context.time_remaining() or 0)  # gRPC says "for ever" by a very large number
+        left.append(context.time_remaining() or 0)  # gRPC says "forever" by a very large number
         return echo(requests, context)
 
     with ScriptedStreams(answer) as server:
@@ -111,7 +111,7 @@ def drop(stream: Any) -> None:
 
 
 def leave(stream: Any) -> None:
-    """Go out of its block."""
+    """Leave its `with` block."""
     with stream:
         next(stream)
 
@@ -261,7 +261,7 @@ def test_a_server_that_died_is_noticed(
 
     stream = client.decode_stream(clients.source(model()))
     next(stream)
-    os.kill(server.pid, signal.SIGSTOP)  # it keeps its connections, and says nothing more
+    os.kill(server.pid, signal.SIGSTOP)  # it keeps its connections but sends nothing
     try:
         stopped.set()
         with pytest.raises(Unavailable):

@@ -172,7 +172,7 @@ def test_a_piece_comes_before_the_next_id(client: TokenizerClient, clients: Clie
     assert pieces == ["one", " two", " three", " four"]
 
 
-def test_waiting_ids_are_sent_in_one_message(client: TokenizerClient) -> None:
+def test_pending_ids_are_sent_in_one_message(client: TokenizerClient) -> None:
     answers = list(client.with_raw_response.decode_stream(ids_of("a b ") * 10_000))
     assert len(answers) < 10
     assert "".join(answer.text for answer in answers) == "a b " * 10_000
@@ -192,7 +192,7 @@ def test_a_slow_reader_stops_the_source(client: TokenizerClient) -> None:
     stream = client.decode_stream(model())
     size = len(next(stream))
     before = -1
-    while before < taken:  # until it stands still
+    while before < taken:  # until the source stops
         before = taken
         time.sleep(0.2)
     assert taken < 100_000
@@ -318,7 +318,7 @@ def test_a_special_token_in_text_comes_after_the_ids_before_it(client: Tokenizer
         (2, [b"ab", b"\xf0\x9f"]),
     ],
 )
-def test_invalid_utf8_is_named_by_its_offset(
+def test_an_error_names_the_offset_of_invalid_utf8(
     client: TokenizerClient, offset: int, pieces: list[str | bytes]
 ) -> None:
     for call in (
@@ -348,7 +348,7 @@ def test_an_exception_of_the_source_of_a_count(client: TokenizerClient) -> None:
         list(client.encode_stream(pieces()))
 
 
-def test_the_last_answer_names_the_encoding(client: TokenizerClient) -> None:
+def test_the_last_response_names_the_encoding(client: TokenizerClient) -> None:
     info = client.get_encoding()
     decoding = client.decode_stream(iter(ids_of("one two")))
     assert (decoding.last.encoding, decoding.last.tokens_consumed) == ("", 0)

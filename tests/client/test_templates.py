@@ -32,13 +32,13 @@ def framing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]
 
 def oracle(text: str) -> list[int]:
     judged = oracle_of(DATA)
-    judged.encode_special_tokens = True  # those that the text contains stay text
+    judged.encode_special_tokens = True  # special tokens in the text stay text
     ids: list[int] = judged.encode(text).ids
     return ids
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("max_unary_bytes", [2**20, 4])  # whole, and streamed by itself
+@pytest.mark.parametrize("max_unary_bytes", [2**20, 4])  # in one request, and in a stream
 def test_every_method_adds_the_template(
     framing: RunningServer, clients: Clients, max_unary_bytes: int
 ) -> None:

@@ -106,7 +106,7 @@ def test_a_deadline_ends_the_wait(clients: Clients, on_the_call: bool) -> None:
 
 
 def test_calls_have_a_deadline_by_default(clients: Clients) -> None:
-    left: list[float] = []  # gRPC says "for ever" by a very large number
+    left: list[float] = []  # gRPC says "forever" by a very large number
 
     def answer(context: grpc.ServicerContext) -> bytes:
         left.append(context.time_remaining() or 0)
@@ -152,7 +152,7 @@ def test_the_key_is_not_shown(clients: Clients) -> None:
     assert "secret" not in repr(Tls(client_key=b"secret"))
 
 
-def test_an_answer_may_be_too_large(clients: Clients) -> None:
+def test_a_response_may_be_too_large(clients: Clients) -> None:
     def long(context: grpc.ServicerContext) -> bytes:
         return tokenizer_pb2.EncodeResponse(ids=range(2000)).SerializeToString()
 
