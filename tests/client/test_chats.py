@@ -196,6 +196,13 @@ def test_the_formats_are_described(server: RunningServer) -> None:
         ({"role": "user", "name": 5}, "name must be a string"),
         ({"role": "assistant", "reasoning_content": 5}, "reasoning_content must be a string"),
         ({"role": "assistant", "tool_calls": {"name": "f"}}, "tool_calls must be a list of calls"),
+        (
+            {
+                "role": "assistant",
+                "tool_calls": [{"function": {"name": None, "arguments": "{}"}}],
+            },
+            "tool_calls must be a list of calls",
+        ),
         ({"role": "user", "mood": "a"}, "unknown field 'mood'"),
     ],
 )

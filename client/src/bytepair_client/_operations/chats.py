@@ -87,7 +87,7 @@ def count_chat(
         disallowed_special: For control tokens in message text: () to count them as ordinary text,
             or "all" to fail with SpecialTokenInText.
         expected_format_fingerprint: The fingerprint that the format must have; otherwise the call
-            fails with ChatFormatMismatch. "" for any.
+            fails with FingerprintMismatch. "" for any.
     Returns:
         The number of tokens, at most `limit` + 1.
     """
@@ -338,7 +338,15 @@ def _set_content(wire: chat_pb2.ChatMessage, content: Any) -> None:
     if isinstance(content, Mapping):
         raise TypeError("a part, whose keys would be read as texts")
     for part in (content,) if isinstance(content, str) else content:
-        _set_part(wire.content.add(), part)
+        added = wire.content.add()
+        if isinstance(part, str):
+            added.text = part
+        elif part["type"] == "text":
+            added.text = part["text"]
+        elif part["type"] == "counted_tokens":
+            added.counted_tokens = part["tokens"]
+        else:
+            added.json = json.dumps(part, ensure_ascii=False)
 
 
 def _set_tool_calls(wire: chat_pb2.ChatMessage, calls: Any) -> None:
@@ -347,17 +355,5 @@ def _set_tool_calls(wire: chat_pb2.ChatMessage, calls: Any) -> None:
         arguments = function["arguments"]
         if not isinstance(arguments, str):
             arguments = json.dumps(arguments, ensure_ascii=False)
-        wire.tool_calls.add(
-            id=call.get("id") or "", name=function["name"], arguments_json=arguments
-        )
-
-
-def _set_part(wire: chat_pb2.ContentPart, part: Any) -> None:
-    if isinstance(part, str):
-        wire.text = part
-    elif part["type"] == "text":
-        wire.text = part["text"]
-    elif part["type"] == "counted_tokens":
-        wire.counted_tokens = part["tokens"]
-    else:
-        wire.json = json.dumps(part, ensure_ascii=False)
+        added = wire.tool_calls.add(id=call.get("id") or "", arguments_json=arguments)
+        added.name = function["name"]  # unlike add(), this rejects None
