@@ -79,8 +79,8 @@ def count_chat(
         tools: As in OpenAI's API: {"type": "function", "function": {…}}, or JSON text.
         add_generation_prompt: Whether to count the start of the assistant's reply.
         continue_final_message: Whether the assistant's last message stays open.
-        past_reasoning: Which earlier reasoning the rendering keeps: "default", or a rule of the
-            format.
+        past_reasoning: Which earlier reasoning is dropped: "default" for the format's own rule, or
+            the name of another, such as "keep" to drop none.
         reasoning_effort: One of the format's values; "" for its default.
         current_date: The date in the rendering, such as "2026-11-23", if the format has one.
         format_options: Options of the format itself.
