@@ -151,8 +151,12 @@ def test_help_shows_every_option_of_a_method_by_its_name() -> None:
             assert not [each for each in others if each.kind is each.VAR_KEYWORD]
     shown = str(inspect.signature(TokenizerClient.count_batch))
     assert "disallowed_special" in shown
-    for default in ("encoding: str | None = <client's default>", "add_special_tokens: bool = ..."):
-        assert default in shown
+    for option in (
+        "encoding: str | None = <client's default>",
+        "timeout: float | None | bytepair_client.NotGiven = <client's default>",
+        "add_special_tokens: bool = ...",
+    ):
+        assert option in shown
     with TokenizerClient("nowhere") as client:
         with pytest.raises(TypeError, match=r"count\(\) got an unexpected .* 'model'"):
             client.count("a", model="gpt-4o")  # type: ignore[call-arg]

@@ -38,7 +38,7 @@ from bytepair_client._models import (
     TokenPart,
 )
 from bytepair_client._operations.batches import error_of
-from bytepair_client._options import NOT_GIVEN, Tls
+from bytepair_client._options import NOT_GIVEN, NotGiven, Tls
 from bytepair_client._streams.async_stream import AsyncStream
 from bytepair_client._streams.stream import Stream
 from bytepair_client._text import Segments, SpecialToken, Text, special
@@ -54,6 +54,7 @@ __all__ = [
     "Finding",
     "IdsWithOffsets",
     "Inspection",
+    "NotGiven",
     "RawResponses",
     "Segments",
     "SpecialToken",

@@ -29,7 +29,7 @@ DEFAULT_KEEPALIVE_S: Final = 20.0  # the server accepts pings every 10 s
 
 
 class NotGiven(enum.Enum):
-    """The type of NOT_GIVEN, the default of arguments for which None has a meaning of its own."""
+    """The type of NOT_GIVEN, the default of arguments for which None has another meaning."""
 
     NOT_GIVEN = "<client's default>"
 
