@@ -124,7 +124,7 @@ def test_a_call_before_the_encodings_are_loaded_waits_for_them() -> None:
 
 def test_a_running_call_is_finished_before_the_server_stops(serve: Serve) -> None:
     """grpc #37239: stop(grace) of grpc.aio admits new calls and cuts off running ones."""
-    server = serve(*SLOW_FLAGS, "--grace-seconds", "60", environment=WITHOUT_CORE)
+    server = serve(*SLOW_FLAGS, "--grace-seconds", "600", environment=WITHOUT_CORE)
     with slow_call(server) as pool:
         server.terminate()
         server.wait_for_log("draining", in_flight=1)
@@ -135,7 +135,7 @@ def test_a_running_call_is_finished_before_the_server_stops(serve: Serve) -> Non
 
 
 def test_a_new_call_is_rejected_during_the_drain(serve: Serve) -> None:
-    server = serve(*SLOW_FLAGS, "--grace-seconds", "60", environment=WITHOUT_CORE)
+    server = serve(*SLOW_FLAGS, "--grace-seconds", "600", environment=WITHOUT_CORE)
     with slow_call(server):
         server.terminate()
         server.wait_for_log("draining", in_flight=1)
@@ -190,7 +190,7 @@ def test_ctrl_c_stops_an_idle_server(serve: Serve) -> None:
 def test_closing_the_terminal_drains_the_server(serve: Serve) -> None:
     """The shell and the kernel may both send SIGHUP, which counts as one request to drain."""
     with inherited(signal.SIGHUP, signal.SIG_DFL):
-        server = serve(*SLOW_FLAGS, "--grace-seconds", "60", environment=WITHOUT_CORE)
+        server = serve(*SLOW_FLAGS, "--grace-seconds", "600", environment=WITHOUT_CORE)
     with slow_call(server) as pool:
         os.kill(server.pid, signal.SIGHUP)
         server.wait_for_log("draining", in_flight=1)

@@ -228,7 +228,7 @@ def test_running_calls_of_every_worker_are_finished_before_the_server_stops(
 ) -> None:
     """Closing a terminal may send SIGHUP twice, which counts as one request to drain."""
     with inherited(signal.SIGHUP, signal.SIG_DFL):
-        server = serve(*TWO, *SLOW_FLAGS, "--grace-seconds", "60", environment=WITHOUT_CORE)
+        server = serve(*TWO, *SLOW_FLAGS, "--grace-seconds", "600", environment=WITHOUT_CORE)
     with slow_calls(server) as calls:
         for time in range(times):
             # Ctrl-C signals every process of the terminal.
