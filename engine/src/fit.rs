@@ -24,7 +24,7 @@ use crate::bpe::Bpe;
 use crate::cancel;
 use crate::output::{Count, Ids};
 use crate::prefixes::Prefixes;
-use crate::split::{Ends, Splitter};
+use crate::split::Ends;
 use crate::suffixes::Suffixes;
 
 /// Bytes that a pattern may look at after `reach`: three characters.
@@ -373,6 +373,7 @@ pub fn ceil(text: &str, mut place: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::split::Splitter;
 
     #[test]
     fn places_are_moved_to_characters() {

@@ -35,9 +35,15 @@ MORE = [
 ]
 #: Kinds with affixes, dropped units, or steps that look further.
 UNKNOWN = {
-    *("byte level", "byte level, prefix and NFC", "byte level without all bytes"),
-    *("steps after byte level", "digits, then byte level", "byte level with an end of word"),
-    *("words, no unknown", "a prefix", "an end of word", "suffix", "suffix, spaces kept"),
+    *("steps after byte level", "byte level with an end of word"),
+    *(
+        "ranks, a template",
+        "words, no unknown",
+        "a prefix",
+        "an end of word",
+        "suffix",
+        "suffix, spaces kept",
+    ),
 }
 Counted = tuple[int | None, list[tuple[int, int]]] | None
 

@@ -2,7 +2,8 @@
 
 The core finds the tokens of each start of a text from those of shorter ones
 (`pipeline/starts.rs`). Two conditions make that valid. Pre-tokenizers see single characters or
-words, so the pieces of a start are those of the text, the last one cut. And the place is between
+words, or follow a published pattern, so the pieces of a start are those of the text, the last one
+cut. And the place is between
 two characters a and b at which the normalised text ends too: what follows a changes nothing before
 it, and a is not stripped at the end of a text.
 """
@@ -28,6 +29,7 @@ from bytepair_engine.pipeline.definition import (
     Replace,
     Scores,
     Spacing,
+    Split,
     Strip,
     Surround,
     UnicodeForm,
@@ -35,6 +37,7 @@ from bytepair_engine.pipeline.definition import (
 from bytepair_engine.pipeline.normalising import normalise_text, starts_cluster
 from bytepair_engine.pipeline.splitting import compiled
 from bytepair_engine.streaming.pipeline_split_points import ONE_CHARACTER, is_local
+from bytepair_engine.vocabulary.patterns import PATTERNS
 from bytepair_engine.vocabulary.special_names import special_names
 
 #: Maximum number of pairs of characters that are cached for each encoding.
@@ -46,14 +49,23 @@ _SINGLE: Final = [bytes((byte,)) for byte in range(_BYTES)]
 #: Whether a text can be cut between two characters.
 Pair = Callable[[str, str], bool]
 
+#: Patterns in which the letters of a word are a run, and two letters are in another match only
+#: after an apostrophe: cut between two others, the start has the same matches, the last one cut.
+_OF_WORDS: Final = {PATTERNS[name] for name in ("gpt2", "cl100k_base", "llama3", "qwen2")}
+_WITHIN_WORD: Final = regex.compile(r"(?<!')\p{L}\p{L}")
+
 _SPACE: Final = regex.compile(r"\s$")
 
 
 class Settled:
     """The places at which texts of a pipeline can be cut."""
 
-    def __init__(self, pipeline: Pipeline, allowed: frozenset[str], pair: Pair) -> None:
-        """See `settled_places`; `pair` is the rule of the normalisers."""
+    def __init__(
+        self, pipeline: Pipeline, allowed: frozenset[str], pair: Pair, *, in_words: bool
+    ) -> None:
+        """See `settled`; `pair` is the rule of the normalisers, and `in_words` that of a published
+        pattern, which is known within words."""
+        self._in_words: Final = in_words
         found = [token for token in pipeline.added if not token.special or token.name in allowed]
         self._pair: Final = pair
         self._steps: Final = pipeline.normalisers
@@ -68,7 +80,9 @@ class Settled:
     def has(self, text: str, place: int) -> bool:
         """Whether the start of a text up to a place, outside of added tokens, is as in the text."""
         return place == len(text) or (
-            self._pair(text[place - 1], text[place]) and self._hidden.across(text, place) is None
+            self._pair(text[place - 1], text[place])
+            and not (self._in_words and _WITHIN_WORD.match(text, place - 1) is None)
+            and self._hidden.across(text, place) is None
         )
 
     def first(self, text: str, place: int, *, is_complete: bool) -> int | None:
@@ -102,17 +116,28 @@ def settled(pipeline: Pipeline, allowed: frozenset[str]) -> Settled | None:
         not _counts(pipeline)
         or hides
         or any(token.left_strip or token.right_strip or token.single_word for token in found)
-        or not all(isinstance(s, ByteAlphabet) or is_local(s) for s in pipeline.pre_tokenizers)
     ):
         return None
+    steps = pipeline.pre_tokenizers
+    words = [s for s in steps if isinstance(s, Split) and s.pattern in _OF_WORDS]
+    if words and pipeline.normalisers not in ((), (UnicodeForm("NFC"),)):
+        return None
+    for at, step in enumerate(steps):
+        if step in words:
+            # It has to see characters.
+            known = step == Split(step.pattern) and ByteAlphabet() not in steps[:at]
+        else:
+            known = isinstance(step, ByteAlphabet) or is_local(step)
+        if not known:
+            return None
     rules: list[Pair] = []
-    for at, step in enumerate(pipeline.normalisers):
-        rule = _rule(step, pipeline.normalisers[:at])
+    for at, normaliser in enumerate(pipeline.normalisers):
+        rule = _rule(normaliser, pipeline.normalisers[:at])
         if rule is None:
             return None
         rules.append(rule)
     pair = lru_cache(_KEPT)(lambda a, b: all(rule(a, b) for rule in rules))
-    return Settled(pipeline, allowed, pair)
+    return Settled(pipeline, allowed, pair, in_words=bool(words))
 
 
 def _counts(pipeline: Pipeline) -> bool:
