@@ -89,11 +89,11 @@ def test_tls(shell: Shell) -> None:
             "count", "--tls-server-name", "other.example", status=3, errors="--tls-server-name NAME"
         )
         del shell.variables["BYTEPAIR_TLS_CA"], shell.variables["BYTEPAIR_TLS_SERVER_NAME"]
-        shell("count", "--tls", status=3, errors="those that issued it, by --tls-ca FILE")
+        shell("count", "--tls", status=3, errors="Give the one that did, by --tls-ca FILE")
         shell("count", "--tls-key", "ca.pem", status=2, errors="must be given together")
         (shell.folder / "text.pem").write_text("no certificate")
         shell("count", "--tls-ca", "text.pem", status=2, errors="holds no certificates in PEM")
-        shell("count", status=3, errors="speaks TLS on this port: give --tls, or --tls-ca FILE")
+        shell("count", status=3, errors="uses TLS on this port: give --tls, or --tls-ca FILE")
 
 
 def test_a_server_that_stops_during_the_call(shell: Shell) -> None:

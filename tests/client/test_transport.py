@@ -187,7 +187,7 @@ def test_tls_trusts_the_roots_it_is_given(
             (True, "is not trusted"),
             (Tls(root_certificates=untrusted, server_name="tokens.example"), "is not trusted"),
             (Tls(root_certificates=roots, server_name="other.example"), "is for another name"),
-            (False, "speaks TLS on this port: give tls=True"),
+            (False, "uses TLS on this port: give tls=True"),
         ):
             # Whose other address, ::1, refuses connections.
             client = clients(f"localhost:{server.port}", encoding="e", tls=other, max_attempts=1)
@@ -202,7 +202,7 @@ def test_tls_to_a_server_without_tls(clients: Clients, authority: trustme.CA) ->
     with ScriptedServer() as server:
         tls = Tls(root_certificates=authority.cert_pem.bytes())
         client = clients(f"localhost:{server.port}", encoding="e", tls=tls, max_attempts=1)
-        with pytest.raises(Unavailable, match="does not speak TLS on this port"):
+        with pytest.raises(Unavailable, match="does not use TLS on this port"):
             client.count("text")
 
 

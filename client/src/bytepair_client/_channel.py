@@ -21,22 +21,22 @@ _SERVICE_CONFIG: Final = json.dumps({"loadBalancingConfig": [{"round_robin": {}}
 _PROBE_S: Final = 1.0
 #: X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL.
 _NAME_MISMATCHES: Final = (62, 64)
-_SPEAKS_TLS: Final = (
-    "the server speaks TLS on this port: give tls=True, or tls=Tls(root_certificates=…) for "
-    "authorities of your own"
+_USES_TLS: Final = (
+    "the server uses TLS on this port: give tls=True, or tls=Tls(root_certificates=…) if its "
+    "certificate authority is private"
 )
-_NO_TLS: Final = "the server does not speak TLS on this port: leave out tls"
+_NO_TLS: Final = "the server does not use TLS on this port: leave out tls"
 _UNTRUSTED: Final = (
-    "the server's certificate is not trusted: it is not issued by the given authorities. Give "
-    "those that issued it, by Tls(root_certificates=…)"
+    "the server's certificate is not trusted: no trusted root certificate issued it. Give the one "
+    "that did, by Tls(root_certificates=…)"
 )
 _OTHER_NAME: Final = (
-    "the server's certificate is for another name than the target's: give that name, by "
+    "the server's certificate is for another name than the target's host: give that name, by "
     "Tls(server_name=…)"
 )
 #: gRPC says "Socket closed".
 CLOSED: Final = (
-    "the server closed the connection. If it asks for client certificates, give one by "
+    "the server closed the connection. If it requires a client certificate, give one by "
     "Tls(client_certificate=…, client_key=…)"
 )
 _HOST_AND_PORT: Final = re.compile(r"(?:dns:/*|ipv[46]:)?\[?([\w.:-]+?)\]?:(\d+)")
@@ -112,28 +112,28 @@ def connection_fault(
     if named is None:
         return None
     if context is None:
-        asking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        asking.check_hostname = False
-        asking.verify_mode = ssl.CERT_NONE  # nothing is sent; only the handshake matters
+        probe = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        probe.check_hostname = False
+        probe.verify_mode = ssl.CERT_NONE  # nothing is sent; only the handshake matters
     else:
-        asking = context
-        if not asking.cert_store_stats()["x509_ca"]:
-            asking.load_default_certs()
+        probe = context
+        if not probe.cert_store_stats()["x509_ca"]:
+            probe.load_default_certs()
     try:
         with (
             socket.create_connection((named[1], int(named[2])), _PROBE_S) as connection,
-            asking.wrap_socket(connection, server_hostname=server_name or named[1]),
+            probe.wrap_socket(connection, server_hostname=server_name or named[1]),
         ):
-            return _SPEAKS_TLS if context is None else None
+            return _USES_TLS if context is None else None
     except ssl.SSLCertVerificationError as error:
         return _OTHER_NAME if error.verify_code in _NAME_MISMATCHES else _UNTRUSTED
     except ssl.SSLEOFError:
         return None
     except ssl.SSLError as error:
-        speaks = "ALERT" in (error.reason or "")  # a TLS alert, such as "certificate required"
+        uses_tls = "ALERT" in (error.reason or "")  # a TLS alert, such as "certificate required"
         if context is None:
-            return _SPEAKS_TLS if speaks else None
-        return None if speaks else _NO_TLS
+            return _USES_TLS if uses_tls else None
+        return None if uses_tls else _NO_TLS
     except ConnectionRefusedError:
         return "nothing listens there: the connection was refused"
     except OSError:
