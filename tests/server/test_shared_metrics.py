@@ -108,9 +108,10 @@ def test_labels_beyond_the_space_share_one_entry() -> None:
     assert 0 < others < CALLERS / 2
     assert set(found.values()) == {1.0}
     assert len(found) + others == CALLERS
-    histogram = Histogram((block,), "h", "", ("caller",), (0.1, 1.0))
-    histogram.labels("somebody").observe(0.5)
-    assert samples(histogram)
+    for number in range(50):  # every metric keeps room for OTHER
+        histogram = Histogram((block,), f"h{number}", "", ("caller",), (0.1, 1.0))
+        histogram.labels("somebody").observe(0.5)
+        assert samples(histogram)[f"h{number}_count", OTHER] == 1
 
 
 def test_a_full_block_rejects_new_rows_and_keeps_the_others() -> None:
