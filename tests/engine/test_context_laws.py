@@ -34,13 +34,15 @@ from bytepair_engine.context.boundaries import LEVELS
 from bytepair_engine.context.splitting import SplitOptions, split
 from bytepair_engine.streaming.encoder import can_stream
 from support.context_api import KEEPS, Cut, Encode, Library
+from support.context_cases import Cases
 from support.context_checks import (
     check_budgets,
     check_inspection,
+    check_pieces,
     check_split,
     check_truncation,
 )
-from support.context_formats import OTHERS, counts, oracle_of, other, parts_of
+from support.context_formats import OTHERS, counts, oracle_of, other
 from support.context_laws import AWKWARD, PARTS, shorter
 from support.sentencepiece_models import MODELS
 
@@ -48,20 +50,17 @@ SEED = 20261123
 MORE = ["the", " ", "\n", "\u0301", "a", "🧠", "1"]
 
 
-def check(
-    encoding: Encoding, encode: Encode, text: str, rng: random.Random, cuts: Sequence[Cut]
-) -> None:
+def check(encoding: Encoding, encode: Encode, text: str, cases: Cases, cuts: Sequence[Cut]) -> None:
     """Every law, for some ways to cut a text."""
-    api, special = Library(encoding), sorted(encoding.special_tokens)
+    api, rng = Library(encoding), cases.rng
     for cut in cuts:
-        count = counts(encode, cut)
-        check_truncation(api, text, cut, count, special)
-        most = max(1, cut.most)
-        overlap = rng.choice([0, most // 2])
-        fill = rng.choice([0, 50, 100])
-        options = SplitOptions(most, overlap, cut.level, fill, cut.allowed, cut.template)
+        count, options = counts(encode, cut), cases.split(cut)
+        check_truncation(api, text, cut, count)
         sizes = [rng.choice([1, 3, 10, 1000])] if can_stream(encoding) else []
         check_split(api, text, options, count, sizes)
+    if can_stream(encoding) and encoding.backend == "native":
+        options = cases.split(cases.cut(rng.randrange(20)))
+        check_pieces(api, text + cases.text(100), options, [rng.choice([5, 100])])
     check_budgets(api, text, rng.choice(["start", "end"]), rng.choice(LEVELS), [0, 1, 2, 3, 7])
     check_inspection(api, text, "".join(rng.choices(MORE, k=2)), encode)
 
@@ -70,24 +69,15 @@ def check(
 @pytest.mark.parametrize("name", list_encodings())
 def test_built_in_encodings(backend: BackendName, name: str) -> None:
     """Laws T1 to T7, T9, S1 to S11 and I1 to I7, for each awkward text, with every level and budget
-    of 0 to 3; the reference, which is slow, with some of them."""
+    of 0 to 3, and for random ones; the reference, which is slow, with some of them."""
     encoding, encode = get_encoding(name, backend=backend), oracle_of(name)
-    every_special = frozenset(encoding.special_tokens)
-    rng = random.Random(f"{SEED} {name}")
+    cases = Cases(f"{SEED} {name}", sorted(encoding.special_tokens)[:20])
     every = [(level, most) for level in LEVELS for most in range(4)]
     for text in map(shorter, AWKWARD):
-        cuts = [
-            Cut(
-                most,
-                rng.choice(KEEPS),
-                level,
-                rng.choice(["", "", "n"]),
-                rng.choice([0, 50, 100]),
-                rng.choice([frozenset(), every_special]),
-            )
-            for level, most in (every if backend == "native" else rng.sample(every, 1))
-        ]
-        check(encoding, encode, text, rng, cuts)
+        chosen = every if backend == "native" else cases.rng.sample(every, 1)
+        check(encoding, encode, text, cases, [cases.cut(most, level) for level, most in chosen])
+    for number in range(12 if backend == "native" else 4):
+        check(encoding, encode, cases.text(12), cases, [cases.cut(number % 6)])
 
 
 @pytest.mark.slow
@@ -96,22 +86,10 @@ def test_other_formats(backend: BackendName, name: str, tmp_path: Path) -> None:
     """Laws T1 to T7, T9, S1 to S11 and I1 to I7. Pipelines may normalise, drop and fuse: texts are
     cut, and counted again."""
     encoding, encode = other(name, tmp_path, backend)
-    allowed = frozenset(encoding.special_tokens) if name not in MODELS else frozenset()
-    known = [*PARTS, *parts_of(encoding.special_tokens)]
-    rng = random.Random(f"{SEED} {name}")
-    for number in range(8 if backend == "native" else 4):
-        parts = rng.choices(known, k=rng.randrange(1, 14))
-        text = "".join(parts) if number % 4 else shorter(rng.choice(AWKWARD))
-        cut = Cut(
-            rng.choice([0, 1, 2, 3, 8]),
-            rng.choice(KEEPS),
-            rng.choice(LEVELS),
-            rng.choice(["", "", " …"]),
-            rng.choice([0, 50, 100]),
-            rng.choice([frozenset(), allowed]),
-            rng.choice([False, True]),
-        )
-        check(encoding, encode, text, rng, [cut])
+    cases = Cases(f"{SEED} {name}", encoding.special_tokens, allow=name not in MODELS)
+    for number in range(12 if backend == "native" else 4):
+        text = cases.text(12) if number % 4 else shorter(cases.rng.choice(AWKWARD))
+        check(encoding, encode, text, cases, [cases.cut(cases.rng.choice([0, 1, 2, 3, 8]))])
 
 
 @pytest.mark.slow

@@ -4,8 +4,8 @@ other formats; tests/engine/test_context_laws.py lists them, and other libraries
 
 from __future__ import annotations
 
-import random
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,15 @@ from bytepair_engine.context.truncating import Truncation
 from bytepair_engine.errors import BudgetTooSmall
 from bytepair_engine.streaming.encoder import can_stream
 from support.context_api import KEEPS, Cut, Encode
+from support.context_cases import Cases
 from support.context_checks import (
     check_budgets,
     check_inspection,
     check_split,
     check_truncation,
 )
-from support.context_formats import counts, encode_of, oracle_of, parts_of, written
-from support.context_laws import AWKWARD, PARTS, shorter
+from support.context_formats import counts, encode_of, oracle_of, written
+from support.context_laws import AWKWARD, shorter
 from support.failures import read
 from support.sentencepiece_models import MODELS
 from support.serving import RunningServer, write_config
@@ -212,28 +213,16 @@ def _too_small(error: grpc.RpcError) -> Exception:
 @pytest.mark.parametrize("name", [*list_encodings(), *OTHERS])
 def test_all_laws(others: RunningServer, folder: Path, name: str) -> None:
     """Laws T1 to T7, T9, S1 to S11 and I1 to I7."""
-    api, encode, special, streams = known(folder, others, name)
-    allowed = frozenset() if OTHERS.get(name) in MODELS else frozenset(special)
-    rng = random.Random(f"{SEED} {name}")
-    for number, text in enumerate(texts(rng, special)):
-        cut = Cut(
-            number % 4,
-            rng.choice(KEEPS),
-            rng.choice(LEVELS),
-            rng.choice(["", "", "n"]),
-            rng.choice([0, 50, 100]),
-            rng.choice([frozenset(), allowed]),
-            rng.choice([False, True]),
-        )
-        count = counts(encode, cut)
-        check_truncation(api, text, cut, count, special)
-        most, fill = max(1, cut.most), rng.choice([0, 50, 100])
-        overlap = rng.choice([0, most // 2])
-        options = SplitOptions(most, overlap, cut.level, fill, cut.allowed, cut.template)
-        sizes = [rng.choice([1, 7, 1000])] if streams else []
+    api, encode, streams = known(folder, others, name)
+    cases = cases_of(name, api)
+    for number, text in enumerate(texts(cases)):
+        cut = cases.cut(number % 4)
+        count, options = counts(encode, cut), cases.split(cut)
+        check_truncation(api, text, cut, count)
+        sizes = [cases.rng.choice([1, 7, 1000])] if streams else []
         check_split(api, text, options, count, sizes)
-        check_inspection(api, text, rng.choice(PARTS), encode)
-    check_budgets(api, "".join(rng.choices(PARTS, k=20)), "end", "word", range(9))
+        check_inspection(api, text, cases.text(3), encode)
+    check_budgets(api, cases.text(20), "end", "word", range(9))
 
 
 @pytest.mark.slow
@@ -241,26 +230,29 @@ def test_all_laws(others: RunningServer, folder: Path, name: str) -> None:
 def test_truncate_on_the_reference(reference: RunningServer, folder: Path, name: str) -> None:
     """Laws T1 to T7. Graphemes, words and sentences need the core, and so do chunks, which tell the
     level at which they end."""
-    api, encode, special, _ = known(folder, reference, name)
-    rng = random.Random(f"{SEED} {name}")
-    for number, text in enumerate(texts(rng, special)[::3]):
-        cut = Cut(number % 4, rng.choice(KEEPS), "code_point")
-        check_truncation(api, text, cut, counts(encode, cut), special)
+    api, encode, _ = known(folder, reference, name)
+    cases = cases_of(name, api)
+    for number, text in enumerate(texts(cases)[::3]):
+        cut = replace(cases.cut(number % 4), level="code_point")
+        check_truncation(api, text, cut, counts(encode, cut))
 
 
-def texts(rng: random.Random, special: Sequence[str]) -> list[str]:
-    """Awkward ones, and others made of such parts and of special tokens."""
-    parts = [*PARTS, *parts_of(special)]
-    made = ["".join(rng.choices(parts, k=rng.randrange(1, 12))) for _ in range(6)]
-    return [*map(shorter, AWKWARD), *made]
-
-
-def known(folder: Path, server: RunningServer, name: str) -> tuple[Wire, Encode, list[str], bool]:
-    """One encoding, what gives its ids, its special tokens, and whether it can be streamed into."""
-    wire = Wire(server.stub, name)
-    special = sorted(wire.special_tokens)
+def cases_of(name: str, api: Wire) -> Cases:
     if name not in OTHERS:
-        return wire, oracle_of(name), special, True
+        return Cases(f"{SEED} {name}", sorted(api.special_tokens)[:20])
+    return Cases(f"{SEED} {name}", api.special_tokens, allow=OTHERS[name] not in MODELS)
+
+
+def texts(cases: Cases) -> list[str]:
+    """Awkward ones, and random ones."""
+    return [*map(shorter, AWKWARD), *(cases.text(12) for _ in range(12))]
+
+
+def known(folder: Path, server: RunningServer, name: str) -> tuple[Wire, Encode, bool]:
+    """One encoding, what gives its ids, and whether it can be streamed into."""
+    wire = Wire(server.stub, name)
+    if name not in OTHERS:
+        return wire, oracle_of(name), True
     file = next((folder / name).iterdir())
     encoding = load_encoding(EncodingSpec(name=name, file=file))
-    return wire, encode_of(OTHERS[name]), special, can_stream(encoding)
+    return wire, encode_of(OTHERS[name]), can_stream(encoding)

@@ -22,9 +22,11 @@ KEEPS: Final[tuple[Keep, ...]] = get_args(Keep)
 class Encode(Protocol):
     """What gives the ids of a text: another library."""
 
-    def __call__(self, text: str, /, *, special: bool = False, template: bool = False) -> list[int]:
-        """Of ordinary text; with `special`, special tokens are encoded as such; with `template`,
-        its tokens are added."""
+    def __call__(
+        self, text: str, /, *, special: frozenset[str] = frozenset(), template: bool = False
+    ) -> list[int]:
+        """The ids; `special` are encoded as special tokens, all or none of them if the library
+        knows no more; with `template`, its tokens are added."""
 
 
 @dataclass(frozen=True)

@@ -22,17 +22,10 @@ from support.context_api import Api, Cut, Encode, outcome
 from support.context_laws import Count, boundaries, inside_special, longest
 
 
-def check_truncation(api: Api, text: str, cut: Cut, count: Count, special: Sequence[str]) -> None:
-    """Laws T1 to T7.
-
-    Args:
-        api: What is checked.
-        text: Any text.
-        cut: How.
-        count: The tokens of a text.
-        special: All special tokens: none is made where parts meet.
-    """
+def check_truncation(api: Api, text: str, cut: Cut, count: Count) -> None:
+    """Laws T1 to T7."""
     count, most, marker = cache(count), cut.most, cut.marker
+    special = frozenset(api.special_tokens)
     needed: int | None = None
     try:
         result = api.truncate(text, cut)
@@ -72,7 +65,7 @@ def _check_longest(
     text: str,
     cut: Cut,
     count: Count,
-    special: Sequence[str],
+    special: frozenset[str],
     found: tuple[int, int, Level | None],
 ) -> None:
     most, marker, keep = cut.most, cut.marker, cut.keep
@@ -147,6 +140,16 @@ def check_split(
         assert rule.end(place, place) is None, "S9"
 
 
+def check_pieces(api: Api, text: str, options: SplitOptions, sizes: Sequence[int]) -> None:
+    """Law S7, for texts that are too long to try all of."""
+    for size in sizes:
+        whole, streamed = (
+            outcome(api.split(text, options)),
+            outcome(api.stream(text, options, size)),
+        )
+        assert streamed == whole, "S7"
+
+
 def _check_chunks(rule: _Rule, chunks: Sequence[Chunk], *, is_whole: bool) -> None:
     """Laws S1 to S6, S10 and S11, of all chunks or of those before a fault."""
     text, options, count = rule.text, rule.options, rule.count
@@ -180,7 +183,7 @@ class _Rule:
         self.text = text
         self.options = options
         self.count = count
-        self.forbidden = inside_special(text, options.allowed_special)
+        self.forbidden = inside_special(text, frozenset(options.allowed_special))
         self._of_level = {level: set(boundaries(text, level)) for level in LEVELS}
 
     def level(self, place: int) -> Level:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -56,39 +55,36 @@ def encode_of(name: str) -> Encode:
     if _is_model(name):
         model = sentencepiece_models.oracle(content(name))
 
-        def by_model(text: str, /, *, special: bool = False, template: bool = False) -> list[int]:
+        def by_model(
+            text: str, /, *, special: frozenset[str] = frozenset(), template: bool = False
+        ) -> list[int]:
             assert not special
             return list(model.encode(text))
 
         return by_model
     tokenizer = tokenizer_json.oracle_of(content(name))
 
-    def encode(text: str, /, *, special: bool = False, template: bool = False) -> list[int]:
+    def encode(
+        text: str, /, *, special: frozenset[str] = frozenset(), template: bool = False
+    ) -> list[int]:
         tokenizer.encode_special_tokens = not special
         return list(tokenizer.encode(text, add_special_tokens=template).ids)
 
     return encode
 
 
-def parts_of(special_tokens: Iterable[str]) -> list[str]:
-    """Special tokens, their halves, and those that cases make alike."""
-    names = [name for name in special_tokens if not name.startswith("<0x")]
-    halves = [half for name in names for half in (name[: len(name) // 2], name[len(name) // 2 :])]
-    return [*names, *halves, *(name.upper() for name in names)]
-
-
 def oracle_of(name: str) -> Encode:
     """What tiktoken gives for a built-in encoding."""
     tiktoken = oracle(name)
 
-    def encode(text: str, /, *, special: bool = False, template: bool = False) -> list[int]:
-        if special:
-            return tiktoken.encode(text, allowed_special="all")
-        return tiktoken.encode_ordinary(text)
+    def encode(
+        text: str, /, *, special: frozenset[str] = frozenset(), template: bool = False
+    ) -> list[int]:
+        return tiktoken.encode(text, allowed_special=set(special), disallowed_special=())
 
     return encode
 
 
 def counts(encode: Encode, cut: Cut) -> Count:
     """The tokens of a text under the options of a request."""
-    return lambda text: len(encode(text, special=bool(cut.allowed), template=cut.template))
+    return lambda text: len(encode(text, special=cut.allowed, template=cut.template))

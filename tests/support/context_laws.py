@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import pairwise
 
 from bytepair_engine import list_encodings
@@ -90,11 +91,16 @@ def boundaries(text: str, level: Level) -> list[int]:
     return sorted({*ends, len(text)} - {0})
 
 
-def inside_special(text: str, names: Collection[str]) -> set[int]:
+def inside_special(text: str, names: frozenset[str]) -> set[int]:
     """The places inside a special token that a text contains."""
-    pattern = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or r"[^\s\S]"
-    found = re.finditer(pattern, text)
+    found = _any_of(names).finditer(text)
     return {place for match in found for place in range(match.start() + 1, match.end())}
+
+
+@cache
+def _any_of(names: frozenset[str]) -> re.Pattern[str]:
+    ordered = sorted(names, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, ordered)) or r"[^\s\S]")
 
 
 def tried_levels(level: Level) -> Iterator[Level]:
