@@ -87,7 +87,8 @@ mine = []
 
 def refused(config: str, *flags: str) -> str:
     """The errors of a server that does not start."""
-    ended = run_to_end("--config", config, "--grpc-address", "127.0.0.1:0", *flags)
+    addresses = ("--grpc-address", "127.0.0.1:0", "--http-address", "none")
+    ended = run_to_end("--config", config, *addresses, *flags)
     assert ended.returncode == 2, ended.stderr
     return ended.stderr
 
@@ -97,7 +98,7 @@ def test_a_file_that_changed_between_restarts_is_rejected_with_its_name_and_both
     tmp_path: Path, damage: Callable[[bytes], bytes]
 ) -> None:
     bad = damage(GOOD)
-    said = refused(configure(tmp_path, bad), "--http-address", "none", "--workers", "1")
+    said = refused(configure(tmp_path, bad), "--workers", "1")
     assert "mine.tiktoken" in said
     assert GOOD_HASH in said
     assert hashlib.sha256(bad).hexdigest() in said
