@@ -96,18 +96,11 @@ fn low_bits(count: usize) -> u64 {
 
 /// The classes of a block's characters up to byte `known`.
 struct Block {
-    upper: u64,
-    lower: u64,
+    kinds: Kinds,
     /// Letters without case, and marks if the pattern counts them as part of words.
     caseless: u64,
     /// The marks in `caseless`.
     mark: u64,
-    number: u64,
-    space: u64,
-    blank: u64,
-    newline: u64,
-    apostrophe: u64,
-    slash: u64,
     /// The bytes after each non-ASCII P that is a run of its own and that no space precedes.
     glued: u64,
     known: usize,
@@ -121,34 +114,15 @@ impl Block {
         bytes: &[u8; BLOCK],
         len: usize,
     ) -> Self {
-        let Kinds {
-            wide,
-            trailing,
-            upper,
-            lower,
-            digit,
-            space,
-            blank,
-            newline,
-            apostrophe,
-            slash,
-        } = I::kinds(bytes);
         let mut block = Block {
-            upper,
-            lower,
+            kinds: I::kinds(bytes),
             caseless: 0,
             mark: 0,
-            number: digit,
-            space,
-            blank,
-            newline,
-            apostrophe,
-            slash,
             glued: 0,
             known: len,
         };
-        if wide != 0 {
-            block.add_wide::<F>(text, at, wide, trailing);
+        if block.kinds.wide != 0 {
+            block.add_wide::<F>(text, at);
         }
         block
     }
@@ -161,7 +135,8 @@ impl Block {
 
     /// Adds non-ASCII characters to the masks. The first number or space ends the known part.
     #[inline(always)]
-    fn add_wide<F: Family>(&mut self, text: &[u8], at: usize, wide: u64, trailing: u64) {
+    fn add_wide<F: Family>(&mut self, text: &[u8], at: usize) {
+        let Kinds { wide, trailing, .. } = self.kinds;
         let is_cased = F::RULES.word == Word::Cased;
         let letters = if is_cased { CASED_LETTERS } else { LETTERS };
         // Marks first bytes only, so that no iteration depends on the one before it.
@@ -188,13 +163,13 @@ impl Block {
         // The carry runs through the trailing bytes of each character and ends after it.
         let past = |firsts: u64| trailing.wrapping_add(firsts << 1);
         let whole = |firsts: u64| firsts | trailing & !past(firsts);
-        self.upper |= whole(upper);
-        self.lower |= whole(lower);
+        self.kinds.upper |= whole(upper);
+        self.kinds.lower |= whole(lower);
         self.mark = whole(mark);
         self.caseless = whole(letter & !(upper | lower));
         // A P is a run of its own after these, or at the start of the block.
-        let other = self.upper | self.lower | self.caseless | self.number;
-        let before = other | self.newline | self.blank & !self.space;
+        let other = self.kinds.upper | self.kinds.lower | self.caseless | self.kinds.digit;
+        let before = other | self.kinds.newline | self.kinds.blank & !self.kinds.space;
         let alone = wide & !trailing & !letter & (before << 1 | 1);
         self.glued = past(alone) & !trailing;
     }
@@ -259,16 +234,16 @@ fn number_starts<F: Family>(number: u64) -> u64 {
 /// GPT-2: the only prefix is a space, for words, numbers and other characters alike.
 #[inline(always)]
 fn space_prefix_starts<F: Family>(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
-    let letter = block.upper | block.lower | block.caseless;
-    let white = block.blank | block.newline;
-    let rest = !(letter | block.number | white);
+    let letter = block.kinds.upper | block.kinds.lower | block.caseless;
+    let white = block.kinds.blank | block.kinds.newline;
+    let rest = !(letter | block.kinds.digit | white);
     let runs = |mask: u64| mask & !(mask << 1);
-    let firsts = runs(letter) | runs(rest) | runs(block.number);
-    let mut starts = (firsts & !(block.space << 1)) | (firsts >> 1 & block.space);
+    let firsts = runs(letter) | runs(rest) | runs(block.kinds.digit);
+    let mut starts = (firsts & !(block.kinds.space << 1)) | (firsts >> 1 & block.kinds.space);
     // White space before other characters: a start at the run and at its last character.
     starts |= runs(white) | (white & !(white >> 1));
-    let alone = rest & !(rest << 1) & !(block.space << 1);
-    let candidates = alone & block.apostrophe & letter >> 1;
+    let alone = rest & !(rest << 1) & !(block.kinds.space << 1);
+    let candidates = alone & block.kinds.apostrophe & letter >> 1;
     starts ^ leading_contractions::<F>(block, bytes, candidates, letter)
 }
 
@@ -279,14 +254,14 @@ fn any_prefix_starts<F: Family>(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
     if F::RULES.contraction == Contraction::Trailing {
         starts |= trailing_contractions(block, bytes);
     }
-    let letter = block.upper | block.lower | block.caseless;
-    let Block {
-        number,
+    let letter = block.kinds.upper | block.kinds.lower | block.caseless;
+    let Kinds {
+        digit: number,
         space,
         blank,
         newline,
         ..
-    } = *block;
+    } = block.kinds;
     let rest = !(letter | number | blank | newline);
     let words = letter & !(letter << 1 | block.glued);
     // A prefix is a blank, or a P that is a run of its own and that no space precedes.
@@ -294,11 +269,11 @@ fn any_prefix_starts<F: Family>(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
     let prefix = blank | alone;
     starts |= (words & !(prefix << 1)) | (words >> 1 & prefix);
     if F::RULES.word == Word::Cased {
-        starts |= block.upper & block.lower << 1;
+        starts |= block.kinds.upper & block.kinds.lower << 1;
         // After a caseless letter, an uppercase one belongs to the word only if a lowercase letter
         // follows later in the run.
         // A mark after a P may belong to either.
-        let unclear = block.upper & block.caseless << 1 | block.mark & rest << 1;
+        let unclear = block.kinds.upper & block.caseless << 1 | block.mark & rest << 1;
         block.forget_from(unclear.trailing_zeros() as usize);
     }
     starts |= number_starts::<F>(number);
@@ -307,7 +282,7 @@ fn any_prefix_starts<F: Family>(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
     // Newlines after a run of P belong to it.
     starts |= newline & !((newline | blank | rest) << 1);
     if F::RULES.tail == Tail::NewlinesAndSlashes {
-        let unclear = block.slash & newline << 1;
+        let unclear = block.kinds.slash & newline << 1;
         block.forget_from(unclear.trailing_zeros() as usize);
     }
     let blanks = blank & !(blank << 1);
@@ -324,7 +299,7 @@ fn any_prefix_starts<F: Family>(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
         F::RULES.contraction,
         Contraction::Leading | Contraction::LeadingExact
     ) {
-        let candidates = alone & block.apostrophe & letter >> 1;
+        let candidates = alone & block.kinds.apostrophe & letter >> 1;
         starts ^= leading_contractions::<F>(block, bytes, candidates, letter);
     }
     starts
@@ -398,8 +373,8 @@ fn leading_contractions<F: Family>(
 /// lie inside letters.
 #[inline(always)]
 fn trailing_contractions(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
-    let letter = block.upper | block.lower | block.caseless;
-    let mut candidates = block.apostrophe & letter << 1 & letter >> 1;
+    let letter = block.kinds.upper | block.kinds.lower | block.caseless;
+    let mut candidates = block.kinds.apostrophe & letter << 1 & letter >> 1;
     let mut starts = 0;
     let mut after_last = BLOCK;
     while candidates != 0 {
@@ -413,8 +388,8 @@ fn trailing_contractions(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
             Some(0) => {}
             Some(letters) => {
                 let taken = low_bits(letters + 1) << i;
-                block.upper &= !taken;
-                block.lower &= !taken;
+                block.kinds.upper &= !taken;
+                block.kinds.lower &= !taken;
                 block.caseless |= taken;
                 after_last = i + 1 + letters;
                 starts |= letter & 1u64.checked_shl(after_last as u32).unwrap_or(0);

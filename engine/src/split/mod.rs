@@ -223,6 +223,16 @@ pub mod tests {
     use super::*;
     use crate::random::Random;
 
+    pub const PUBLISHED: &[Splitter] = &[
+        Splitter::Gpt2,
+        Splitter::Cl100k,
+        Splitter::O200k,
+        Splitter::Llama3,
+        Splitter::Qwen2,
+        Splitter::Tekken,
+        Splitter::DeepSeekV3,
+    ];
+
     const LAST: &str = "\u{10ffff}";
 
     /// Characters of every class, and all that the patterns of the family treat specially.

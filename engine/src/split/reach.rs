@@ -40,28 +40,19 @@ pub fn reach_of_cut(text: &[u8], start: usize, end: usize, whole_end: bool) -> u
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Splitter, tests::HARD};
+    use super::super::tests::{HARD, PUBLISHED};
     use super::*;
     use crate::random::Random;
 
     #[test]
     fn text_beyond_the_reach_does_not_change_the_pre_token() {
-        let splitters = [
-            Splitter::Gpt2,
-            Splitter::Cl100k,
-            Splitter::O200k,
-            Splitter::Llama3,
-            Splitter::Qwen2,
-            Splitter::Tekken,
-            Splitter::DeepSeekV3,
-        ];
         let mut random = Random::new(20_261_123);
         for _ in 0..if cfg!(miri) { 10 } else { 20_000 } {
             let few: Vec<&str> = (0..3).map(|_| HARD[random.below(HARD.len())]).collect();
             let from = if random.below(2) == 0 { &few[..] } else { HARD };
             let parts = random.below(12);
             let text: String = (0..parts).map(|_| from[random.below(from.len())]).collect();
-            for splitter in &splitters {
+            for splitter in PUBLISHED {
                 let pieces = splitter.pieces(&text);
                 let Some(first) = pieces.first().map(|piece| piece.len()) else {
                     continue;

@@ -59,19 +59,9 @@ fn is_border(behind: Seen, ahead: Seen) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Splitter, tests::HARD};
+    use super::super::tests::{HARD, PUBLISHED};
     use super::*;
     use crate::random::Random;
-
-    const PUBLISHED: &[Splitter] = &[
-        Splitter::Gpt2,
-        Splitter::Cl100k,
-        Splitter::O200k,
-        Splitter::Llama3,
-        Splitter::Qwen2,
-        Splitter::Tekken,
-        Splitter::DeepSeekV3,
-    ];
 
     /// Cuts `text` at each of its split points, and returns their number.
     fn check(text: &str) -> usize {
