@@ -22,6 +22,7 @@ from typing import Any
 
 from bytepair.v1 import context_pb2, tokenizer_pb2
 from bytepair_engine import Encoding, EncodingSpec, PieceTooLong, get_encoding, load_encoding
+from bytepair_engine.errors import BudgetTooSmall
 from support.context_formats import other
 from support.oracle import set_cache_dir
 
@@ -32,7 +33,7 @@ from bench.service.text import prose
 ROUNDS, HOSTILE_ROUNDS, TOKENS = 5, 3, 512
 TEXT_BYTES, LONG_BYTES, PEER_BYTES, CALL_BYTES = 2_000_000, 100_000_000, 300_000, 1_000
 TABLE, OTHER_PATTERN, FEW_TOKENS = "cl100k_base.tiktoken.gz", r"\p{L}+|\P{L}+", 4
-FEW_CHARACTERS = 5_000
+FEW_CHARACTERS, MORE_CHARACTERS, SENTENCEPIECE = 5_000, 50_000, "llama"
 SHORT_CHARACTERS, UNDIVIDED_CHARACTERS = 4_000, 1_000
 HOSTILE = {
     "one endless word": "pneumonoultramicroscopic" * 10_000,
@@ -78,6 +79,8 @@ def main() -> None:
         spec = EncodingSpec(name="other", file=table, pattern=OTHER_PATTERN)
         texts = {name: text[:FEW_CHARACTERS] for name, text in HOSTILE.items()}
         show_hostile_texts(load_encoding(spec), texts, 2 * FEW_TOKENS, FEW_TOKENS)
+        texts = {name: text[:MORE_CHARACTERS] for name, text in HOSTILE.items()}
+        show_hostile_texts(other(SENTENCEPIECE, Path(folder))[0], texts, TOKENS, 1000)
         show_undivided(Path(folder))
     show_calls(encoding.count(prose(CALL_BYTES)))
     compare(encoding)
@@ -161,7 +164,7 @@ def show_hostile_texts(
 
 
 def shown(figure: float, digits: int) -> str:
-    """A figure, or – for a text that is too large without split points."""
+    """A figure, or – for a text that is rejected."""
     return "–" if math.isnan(figure) else f"{figure:.{digits}f}"
 
 
@@ -222,11 +225,12 @@ def timed_in_turns(
 
 
 def timed(work: Callable[[], object]) -> float:
-    """The CPU seconds of one run; NaN for a text that is too large without split points."""
+    """The CPU seconds of one run; NaN for a text that is too large without split points, or has a
+    code point that does not fit."""
     start = time.process_time()
     try:
         work()
-    except PieceTooLong:
+    except (PieceTooLong, BudgetTooSmall):
         return math.nan
     return time.process_time() - start
 
