@@ -25,6 +25,7 @@ import ast
 import random
 import re
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,47 @@ def test_other_formats(backend: BackendName, name: str, tmp_path: Path) -> None:
     for number in range(12 if backend == "native" else 4):
         text = cases.text(12) if number % 4 else shorter(cases.rng.choice(AWKWARD))
         check(encoding, encode, text, cases, [cases.cut(cases.rng.choice([0, 1, 2, 3, 8]))])
+
+
+END = "<|endoftext|>"
+
+
+@pytest.mark.parametrize(
+    ("text", "markers"),
+    [
+        ("a <|endo and more", ["ftext|>", ""]),  # a marker would make the token
+        ("more, and ftext|> a", ["<|endo", ""]),
+        (f"{END} b", ["="]),  # `<=` and `->` are one token
+        (f"a b{END}", ["-"]),
+        (f"one two{END}= three four", [""]),  # so is `>=`, which two chunks would share
+    ],
+)
+def test_special_tokens_are_neither_cut_nor_made(text: str, markers: list[str]) -> None:
+    """Laws T1 to T7 and S1 to S11, where a cut within a special token would have fewer tokens."""
+    encoding, encode = get_encoding("cl100k_base"), oracle_of("cl100k_base")
+    api, names = Library(encoding), frozenset([END])
+    for most, keep, marker in product(range(1, 9), KEEPS, markers):
+        for allowed in (frozenset[str](), names):
+            cut = Cut(most, keep, "code_point", marker, allowed=allowed)
+            check_truncation(api, text, cut, counts(encode, cut))
+    for most in range(1, 7):
+        for overlap in range(most // 2 + 1):
+            options = SplitOptions(most, overlap, "code_point", 0, names)
+            check_split(api, text, options, counts(encode, Cut(most, allowed=names)), [1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ("a b c " * 200 + "🧠 d", 1),  # an error after text that is no longer held
+        ("🇪\u0903" + "🇪" * 601 + "中", 8),
+    ],
+)
+def test_pieces_end_anywhere(text: str, most: int) -> None:
+    """Law S7."""
+    options = SplitOptions(most, 0, "code_point", 0, frozenset([END]))
+    check_pieces(Library(get_encoding("cl100k_base")), text, options, [1, 7, 300])
 
 
 @pytest.mark.slow
