@@ -5,16 +5,20 @@
 //! caller checks it again at its end. The flag belongs to the thread and is not an argument,
 //! because the loops are below layers that do not use it otherwise.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+const YIELD_EVERY: Duration = Duration::from_micros(200);
+
 thread_local! {
     static CURRENT: RefCell<Option<Flag>> = const { RefCell::new(None) };
+    /// Time of the last yield; `None` if the thread must not yield.
+    static YIELDED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// A flag that is set once, by any thread or when its time is over.
+/// A flag that is set once, by any thread or by its deadline.
 #[derive(Clone, Debug, Default)]
 pub struct Flag {
     is_set: Arc<AtomicBool>,
@@ -36,16 +40,7 @@ impl Flag {
     }
 
     pub fn is_set(&self) -> bool {
-        if !self.is_set.load(Relaxed) {
-            if self
-                .deadline
-                .is_none_or(|deadline| Instant::now() < deadline)
-            {
-                return false;
-            }
-            self.set();
-        }
-        true
+        self.is_set.load(Relaxed) || self.deadline.is_some_and(|it| Instant::now() >= it)
     }
 }
 
@@ -59,9 +54,26 @@ pub fn work_under(flag: Option<Flag>) {
     CURRENT.set(flag);
 }
 
+/// Runs work that yields its core at each `YIELD_EVERY`, if its flag has no time limit. Otherwise a
+/// thread that shares the core may wait for a whole time slice: milliseconds.
+pub fn yielding<T>(work: impl FnOnce() -> T) -> T {
+    YIELDED.set(Some(Instant::now()));
+    let done = work();
+    YIELDED.set(None);
+    done
+}
+
 /// Returns whether this thread's work was cancelled.
 pub fn is_set() -> bool {
-    CURRENT.with_borrow(|flag| flag.as_ref().is_some_and(Flag::is_set))
+    CURRENT.with_borrow(|flag| {
+        let Some(flag) = flag else { return false };
+        let is_due = |at: Instant| at.elapsed() >= YIELD_EVERY;
+        if flag.deadline.is_none() && YIELDED.get().is_some_and(is_due) {
+            std::thread::yield_now();
+            YIELDED.set(Some(Instant::now()));
+        }
+        flag.is_set()
+    })
 }
 
 #[cfg(test)]
@@ -70,12 +82,8 @@ mod tests {
 
     #[test]
     fn a_flag_sets_itself_when_its_time_is_over() {
-        let (over, far) = (
-            Flag::after(Some(Duration::ZERO)),
-            Flag::after(Some(Duration::MAX)),
-        );
-        assert!(over.is_set() && over.clone().is_set());
-        assert!(!far.is_set() && !Flag::after(None).is_set());
+        assert!(Flag::after(Some(Duration::ZERO)).is_set());
+        assert!(!Flag::after(Some(Duration::MAX)).is_set() && !Flag::after(None).is_set());
     }
 
     #[test]

@@ -9,8 +9,7 @@ use pyo3::prelude::*;
 use crate::cancel;
 use crate::split::PatternFault;
 
-/// Minimum size in bytes of work that releases the interpreter's lock; for less, releasing costs
-/// more than it gains.
+/// Minimum size in bytes of work that releases the interpreter's lock. Less gains too little.
 const RELEASE_FROM: usize = 8 * 1024;
 
 /// Makes an exception of a class of the engine's Python part, with these arguments.
@@ -41,26 +40,19 @@ pub(super) fn pattern_error(py: Python<'_>, fault: PatternFault) -> PyErr {
     )
 }
 
-/// A panic in `work`.
-struct Panicked;
-
-fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
-}
-
 fn internal_error(py: Python<'_>) -> PyErr {
     raise(py, ERRORS, "InternalError", ())
 }
 
 /// Runs `work`. A panic becomes an exception that `except Exception` catches, unlike PyO3's.
 pub(super) fn guarded<T>(py: Python<'_>, work: impl FnOnce() -> T) -> PyResult<T> {
-    caught(work).map_err(|Panicked| internal_error(py))
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| internal_error(py))
 }
 
-/// Runs `work` as `guarded` does, without the interpreter's lock.
+/// Runs `work` as `guarded` does, without the interpreter's lock: it may yield.
 pub(super) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
-    py.detach(|| caught(work))
-        .map_err(|Panicked| internal_error(py))
+    py.detach(|| cancel::yielding(|| catch_unwind(AssertUnwindSafe(work))))
+        .map_err(|_| internal_error(py))
 }
 
 /// Runs `work` as `guarded` does, without the interpreter's lock if there is much to do. Returns an
