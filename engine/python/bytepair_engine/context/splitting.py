@@ -142,7 +142,7 @@ class Chunker:
         self._measure: Final = Measure(encoding, text, options.allowed_special)
         self._boundaries: Final = Boundaries(text) if boundaries is None else boundaries
         self._frame: Final = len(encoding.template) if options.add_special_tokens else 0
-        self._byte = 0, 0  # a place of the text, and its byte
+        self._byte = 0, 0  # a position of the text, and its byte
 
     def chunks(self, known: int | None = None) -> Iterator[Chunk]:
         """Yield the chunks from `start` on.
@@ -153,7 +153,7 @@ class Chunker:
             BudgetTooSmall: See `next`.
         """
         while self.start < len(self._text) and self.covered < len(self._text):
-            yield from self._easy(known)
+            yield from self._chunks_of_core(known)
             if self.covered == len(self._text):
                 return
             chunk = self.next(self.start, self.covered, known)
@@ -162,7 +162,7 @@ class Chunker:
             self.start, self.covered = self.next_start(chunk), chunk.end
             yield chunk
 
-    def _easy(self, known: int | None) -> Iterator[Chunk]:
+    def _chunks_of_core(self, known: int | None) -> Iterator[Chunk]:
         """Yield the chunks that the core finds: of ordinary text with split points nearby."""
         fits, text, options = self._measure.fits, self._text, self._options
         if fits is None:
@@ -177,10 +177,10 @@ class Chunker:
         found = _CHUNKS
         while found == _CHUNKS:
             shared = self._shared(self.start, self.covered)
-            here = self._byte_of(self.start), self.start, self.covered, shared
-            columns, there = fits.chunks(text, here, rule, is_start, known, _CHUNKS)
+            state = self._byte_of(self.start), self.start, self.covered, shared
+            columns, state = fits.chunks(text, state, rule, is_start, known, _CHUNKS)
             cancel.check()
-            byte, self.start, self.covered, _ = there
+            byte, self.start, self.covered, _ = state
             self._byte = self.start, byte
             starts, ends, counts, overlaps, levels = columns
             if self._frame:

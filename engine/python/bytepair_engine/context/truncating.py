@@ -175,9 +175,9 @@ def _truncated(
     budget = max_tokens - frame
     try:
         if not marker and not allowed_special and encoding.fits is not None:
-            easy = _easy(encoding.fits, text, budget, keep, level, frame, is_part)
-            if easy is not None:
-                return easy
+            found = _by_core(encoding.fits, text, budget, keep, level, frame, is_part)
+            if found is not None:
+                return found
         search = _Search(encoding, text, level, marker, allowed_special)
         marks, beyond = search.bounds(keep, max(budget, 0), is_part)
         if is_part and beyond is None:
@@ -191,7 +191,7 @@ def _truncated(
     return replace(found, count=found.count + frame)
 
 
-def _easy(
+def _by_core(
     fits: Fits, text: str, budget: int, keep: Keep, level: Level, frame: int, is_part: bool
 ) -> Truncation | None:
     """Truncate ordinary text in the core; None if the text near the cut does not decide."""
