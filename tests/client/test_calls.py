@@ -126,6 +126,7 @@ def test_bytes_that_are_not_utf8(client: TokenizerClient) -> None:
     with pytest.raises(InvalidUtf8) as caught:
         client.decode(cut, errors="strict")
     assert caught.value.byte_offset == 1
+    assert 'errors="replace" or decode_bytes()' in str(caught.value)
     with pytest.raises(InvalidUtf8) as caught:
         client.decode_batch([[], cut], errors="strict")
     assert (caught.value.item, caught.value.byte_offset) == (1, 1)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from bytepair_client import (
+    InvalidOption,
     InvalidUtf8,
     SpecialTokenInText,
     TokenizerClient,
@@ -238,6 +239,12 @@ def test_an_item_that_is_not_an_id(client: TokenizerClient) -> None:
         pieces, error = read(client.decode_stream(iter([64, item])))
         assert "".join(pieces) == "a"
         assert isinstance(error, TypeError)
+
+
+def test_an_option_that_the_server_rejects_is_named_as_in_python(client: TokenizerClient) -> None:
+    _, error = read(client.decode_stream([1], stop=[""]))
+    assert isinstance(error, InvalidOption)
+    assert (str(error), error.field) == ("stop: must not contain an empty string", "stop")
 
 
 def test_strict_decoding_fails_after_the_text_before(client: TokenizerClient) -> None:

@@ -48,6 +48,7 @@ _PYTHON_NAMES: Final = {
     "DECODE_ERRORS_REPLACE": 'errors="replace"',
     "DECODE_ERRORS_STRICT": 'errors="strict"',
     "OFFSET_UNIT_NONE": "encode()",
+    "or as_bytes": "or decode_bytes() (in a stream, as_bytes=True)",
     "BatchEncode": "encode_batch()",
     "BatchDecode": "decode_batch()",
     "BatchCount": "count_batch()",
@@ -61,6 +62,8 @@ _PYTHON_NAMES: Final = {
     "GetEncoding": "get_encoding()",
     "GetToken": "get_token()",
 }
+# Streams take their options in a message `config`.
+_CONFIG: Final = "config."
 _API_NAME: Final = re.compile(rf"\b({'|'.join(_PYTHON_NAMES)})\b")
 
 # gRPC's message for one that is too large; the prefix says that the client rejected it.
@@ -100,6 +103,8 @@ def from_call(failed: FailedCall, *, target: str, timeout: float | None) -> erro
     )
     if isinstance(error, errors.InvalidOption) and fault.field_violations:
         error.metadata.setdefault("field", fault.field_violations[0].field)
+    if "field" in error.metadata:
+        error.metadata["field"] = error.metadata["field"].removeprefix(_CONFIG)
     if isinstance(error, errors.ResourceExhausted):
         error.retry_after = retry_after
     return error
@@ -195,6 +200,7 @@ def _message(failed: FailedCall, reason: str | None, target: str, timeout: float
 
 
 def _in_python(message: str) -> str:
+    message = message.removeprefix(_CONFIG)
     return _API_NAME.sub(lambda found: _PYTHON_NAMES[found[1]], message)
 
 

@@ -24,7 +24,7 @@ _STANDARD_OUTPUT = 1
 _REMEDIES = {
     "disallowed_special=()": "--disallowed-special as-text",
     'errors="replace"': "--errors replace",
-    "as_bytes": "--errors bytes",
+    "decode_bytes() (in a stream, as_bytes=True)": "--errors bytes",
     "tls=Tls(root_certificates=…)": "--tls-ca FILE",
     "Tls(root_certificates=…)": "--tls-ca FILE",
     "Tls(server_name=…)": "--tls-server-name NAME",
@@ -61,11 +61,9 @@ _OPTIONS = {
         "skip_special_tokens",
     )
 }
-_ARGUMENT = re.compile(rf"\b(?:config\.)?({'|'.join(map(re.escape, _OPTIONS))})\b")
+_ARGUMENT = re.compile(rf"\b({'|'.join(map(re.escape, _OPTIONS))})\b")
 # Words that are arguments only at the start of a message.
-_FIELD = re.compile(
-    r"^(?:config\.)?(encoding|errors|format|keep|level|marker|target|timeout)(?=: )"
-)
+_FIELD = re.compile(r"^(encoding|errors|format|keep|level|marker|target|timeout)(?=: )")
 
 
 class ExitStatus(IntEnum):
