@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -181,6 +182,42 @@ def test_an_id_that_no_encoding_can_have(client: TokenizerClient, bad: int) -> N
 )
 def test_an_argument_of_a_wrong_type(client: TokenizerClient, argument: str, act: Act) -> None:
     with pytest.raises(TypeError, match=rf"\b{argument}\b"):
+        act(client)
+
+
+@pytest.mark.parametrize(
+    ("message", "act"),
+    [
+        ("texts[1] must be a str or Segments, not int", lambda c: c.count_batch(["a", 5])),
+        ("not bytes: decode it first, such as by data.decode()", lambda c: c.count(b"abc")),
+        ("messages must be a list of dicts, not str", lambda c: c.count_chat("hi", format="f")),
+        ("messages must be a list of dicts, not dict", lambda c: c.count_chat({}, format="f")),
+        ("messages must be a list of dicts, not int", lambda c: c.count_chat(5, format="f")),
+        ("max_tokens must be an int, not str", lambda c: c.truncate("a", "5")),
+        ("stop holds a value of a wrong type", lambda c: c.decode_stream([1], stop=[5])),
+    ],
+)
+def test_the_message_for_a_wrong_type(client: TokenizerClient, message: str, act: Act) -> None:
+    with pytest.raises(TypeError, match=re.escape(message) + "$"):
+        act(client)
+
+
+@pytest.mark.parametrize(
+    ("message", "act"),
+    [
+        ("max_tokens: must be 0 or more, not -1", lambda c: c.truncate("a", -1)),
+        ("limit: must be 0 or more, not -1", lambda c: c.count("a", limit=-1)),
+        ("limit: is too large: 18446744073709551616", lambda c: c.count("a", limit=2**64)),
+        (
+            "pinned: must be 0 or more, not [1, -1]",
+            lambda c: c.fit_chat([], 1, format="f", pinned=[1, -1]),
+        ),
+    ],
+)
+def test_the_message_for_a_number_out_of_range(
+    client: TokenizerClient, message: str, act: Act
+) -> None:
+    with pytest.raises(InvalidOption, match=f"^{re.escape(message)}$"):
         act(client)
 
 

@@ -59,10 +59,10 @@ AllowedSpecial = Collection[str] | Literal["all"]
 DisallowedSpecial = Collection[str] | Literal["all"]
 
 
-def set_text(message: Any, text: Text) -> None:
+def set_text(message: Any, text: Text, name: str = "text") -> None:
     """Set `text` in a message, or `segments` if `text` is Segments.
 
-    Raises InvalidUtf8 for a lone surrogate, TypeError if `text` is neither.
+    Raises InvalidUtf8 for a lone surrogate, TypeError, with `name`, if `text` is neither.
     """
     if isinstance(text, str):
         try:
@@ -71,10 +71,15 @@ def set_text(message: Any, text: Text) -> None:
             raise lone_surrogate(text, error.start, 0) from None
         return
     if not isinstance(text, Segments):
-        raise TypeError(
-            f"text must be a str or Segments([...]), not {type(text).__name__}. Many texts go to "
-            "count_batch or encode_batch; Segments([...]) is one text in several parts"
-        )
+        advice = ""
+        if isinstance(text, bytes | bytearray):
+            advice = ": decode it first, such as by data.decode()"
+        elif isinstance(text, list | tuple):
+            advice = (
+                ". Many texts go to count_batch or encode_batch; Segments([...]) is one text in "
+                "several parts"
+            )
+        raise TypeError(f"{name} must be a str or Segments, not {type(text).__name__}{advice}")
     for number, segment in enumerate(text):
         if isinstance(segment, SpecialToken):
             message.segments.add(special_token=segment.token)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from time import monotonic
 from typing import Any, Final, Protocol, TypedDict, TypeVar, cast
 
@@ -269,11 +270,13 @@ def text_batch(
     if isinstance(texts, str | bytes | Segments):
         raise TypeError("texts must be an iterable of texts, not one text")
 
+    indices = count()
+
     def measured(text: Text) -> tuple[Message, int]:
-        message = text_pb2.TextItem()
+        index, message = next(indices), text_pb2.TextItem()
         if isinstance(text, str) and has_more_bytes(text, defaults.max_unary_bytes):
             return message, defaults.max_unary_bytes + 1
-        set_text(message, text)
+        set_text(message, text, f"texts[{index}]")
         return message, message.ByteSize()
 
     one = partial(operation, defaults)

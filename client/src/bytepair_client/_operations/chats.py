@@ -285,8 +285,10 @@ def chat_request(
 def set_chat(wire: Any, messages: ChatMessages, tools: ChatTools) -> None:
     """Set the messages and tools of a request or a batch item.
 
-    Raises InvalidOption if a message or tool is malformed.
+    Raises TypeError if `messages` is no list, InvalidOption if a message or tool is malformed.
     """
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
+        raise TypeError(f"messages must be a list of dicts, not {type(messages).__name__}")
     for index, message in enumerate(messages):
         wrong = _set_message(wire.messages.add(), message)
         if wrong:

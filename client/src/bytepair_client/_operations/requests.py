@@ -100,9 +100,17 @@ def set_field(message: Message, name: str, value: Any) -> None:
     except UnicodeEncodeError:
         raise invalid(name, "not UTF-8") from None
     except TypeError:
-        raise TypeError(f"{name} cannot be of type {type(value).__name__}") from None
+        kind = type(getattr(message, name))
+        if kind not in (bool, int, str):
+            raise TypeError(f"{name} holds a value of a wrong type") from None
+        article = "an" if kind is int else "a"
+        raise TypeError(
+            f"{name} must be {article} {kind.__name__}, not {type(value).__name__}"
+        ) from None
     except ValueError:
-        raise invalid(name, f"must be 0 or more, and fit its field, not {value}") from None
+        least = min(value) if isinstance(value, list | tuple) else value
+        problem = "must be 0 or more, not" if least < 0 else "is too large:"
+        raise invalid(name, f"{problem} {value}") from None
 
 
 def enum_value(option: str, enum: Any, name: str) -> Any:
