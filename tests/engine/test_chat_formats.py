@@ -208,3 +208,10 @@ def test_a_chat_that_cannot_be_rendered_is_an_error(
     with pytest.raises(InvalidChat) as rejected:
         count_chat(chat, encoding=get_encoding("o200k_harmony"), format="harmony")
     assert (rejected.value.index, rejected.value.field, rejected.value.rule) == (1, field, rule)
+
+
+def test_an_unknown_role_is_answered_with_the_roles_that_exist() -> None:
+    chat = [{"role": "usr", "content": ""}]
+    with pytest.raises(InvalidChat, match=r"harmony has the roles .*user") as rejected:
+        count_chat(chat, encoding=get_encoding("o200k_harmony"), format="harmony")
+    assert "usr" not in str(rejected.value)  # no message quotes text of a chat

@@ -282,7 +282,7 @@ def test_every_exception_type_has_a_row() -> None:
         chat_errors.UnknownChatFormat,
     }
     # Requests do not cause these: tables are read at start; the server checks options itself, and
-    # reports the size of a text that cannot be split; a caller that cancels does not wait for a
+    # has a type of its own for text that cannot be split; a caller that cancels does not wait for a
     # status; and bugs are not described.
     never = {
         "BadTemplate",

@@ -127,7 +127,9 @@ def test_an_endless_word_is_rejected_at_the_limit(serve: Serve, name: str) -> No
     assert [answer.pending_bytes for answer in answers] == [n * 10_000 for n in range(6)]
     assert failed is not None
     assert (failed.code, failed.reason) == (Code.INVALID_ARGUMENT, "INPUT_TOO_LARGE")
-    assert failed.metadata == {"field": "text", "limit": "50000", "size": "60000"}
+    assert failed.metadata == {"field": "text", "limit": "50000"}
+    assert "more than 50000 bytes without a split point" in failed.message
+    assert "max_pending_bytes" in failed.message
     failed = count_stream(server, [count_config(name), *[CountRequest(text="a" * 10_000)] * 6])
     assert isinstance(failed, Failed)
     assert failed.reason == "INPUT_TOO_LARGE"

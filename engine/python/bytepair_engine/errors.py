@@ -174,11 +174,13 @@ class BudgetTooSmall(BytepairError, ValueError):
 
     def __str__(self) -> str:
         content = (
-            "the content that must be kept"
+            "what must be kept (the marker, or messages of the chat)"
             if self.byte_offset is None
             else f"the code point at byte {self.byte_offset}"
         )
-        return f"{content} has {self.needed} tokens, and the limit is {self.budget}; allow more"
+        return (
+            f"{content} has {self.needed} tokens, and the limit is {self.budget}; raise max_tokens"
+        )
 
 
 class PieceTooLong(BytepairError, ValueError):
@@ -196,8 +198,9 @@ class PieceTooLong(BytepairError, ValueError):
 
     def __str__(self) -> str:
         return (
-            f"the text from byte {self.byte_offset} has more than {self.limit} bytes that can "
-            "only be encoded together; raise max_pending_bytes, or encode the text at once"
+            f"the text from byte {self.byte_offset} has more than {self.limit} bytes without a "
+            "split point, such as one endless word; raise max_pending_bytes, or encode the text "
+            "at once"
         )
 
 

@@ -121,6 +121,16 @@ class InputTooLarge(RequestRejected):
 
 
 @dataclass(eq=False)
+class NoSplitPoint(RequestRejected):
+    """A text has more than `limit` bytes that can only be encoded together. `setting` is the
+    setting that decides this; "" if none does."""
+
+    limit: int
+    setting: str = ""
+    field: str = "text"
+
+
+@dataclass(eq=False)
 class InvalidField(RequestRejected):
     """A field has an invalid value. `field` is "request" if the bytes are not such a message."""
 

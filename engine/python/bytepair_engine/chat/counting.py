@@ -272,7 +272,8 @@ def encode_chat(
         raise InvalidOption("format", problem)
     for index, message in enumerate(chat.messages):
         if any(isinstance(part, int) for part in message.content or ()):
-            raise InvalidChat(index, "content", "part_not_supported")
+            advice = "counted tokens have no ids; count the chat instead"
+            raise InvalidChat(index, "content", "part_not_supported", advice)
     layout = chosen.layout(chat, encoding)
     texts = [piece for piece in layout.pieces if isinstance(piece, str)]
     encoded = iter(encoding.encode_batch(texts, disallowed_special=disallowed_special))

@@ -63,8 +63,7 @@ class ChatFormatMismatch(BytepairError, ValueError):
 
 #: What to do about a violated rule, where the rule does not say it.
 _ADVICE: Final = {
-    "part_not_supported": "; count it yourself and give its counted_tokens",
-    "role_unknown": "; see the roles of the chat format",
+    "part_not_supported": 'count it yourself, and write {"type": "counted_tokens", "tokens": N}',
 }
 
 
@@ -76,18 +75,21 @@ class InvalidChat(BytepairError, ValueError):
             if the error concerns the whole chat.
         field: The invalid field, such as "role" or "tool_calls".
         rule: The violated rule, in lower snake case, such as "role_unknown".
+        advice: What to do about it; "" if the rule says it.
     """
 
-    def __init__(self, index: int | None, field: str, rule: str) -> None:
-        super().__init__(index, field, rule)
+    def __init__(self, index: int | None, field: str, rule: str, advice: str = "") -> None:
+        super().__init__(index, field, rule, advice)
         self.index = index
         self.field = field
         self.rule = rule
+        self.advice = advice or _ADVICE.get(rule, "")
 
     def __str__(self) -> str:
         kind = "tool" if self.field.startswith("tools") else "message"
         where = "chat" if self.index is None else f"{kind} {self.index}"
-        return f"{where}: {self.field} breaks the rule {self.rule}{_ADVICE.get(self.rule, '')}"
+        advice = f"; {self.advice}" if self.advice else ""
+        return f"{where}: {self.field} breaks the rule {self.rule}{advice}"
 
 
 class TemplateLimit(BytepairError, ValueError):

@@ -197,7 +197,8 @@ class ChatFormat(ABC):
         rejected = [name for name in (*_OPTIONAL, *_HARMONY) if name not in self.fields]
         for index, message in enumerate(chat.messages):
             if message.role not in self.roles:
-                raise InvalidChat(index, "role", "role_unknown")
+                known = f"{self.name} has the roles {', '.join(self.roles)}"
+                raise InvalidChat(index, "role", "role_unknown", known)
             for name in rejected:
                 if getattr(message, name) in (None, ()):
                     continue

@@ -15,7 +15,7 @@ from bytepair_server.auth.policy import AS_TEXT, SpecialRule
 from bytepair_server.catalog import Catalog, Entry
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.settings import Settings
-from bytepair_server.errors import InputTooLarge, InvalidField
+from bytepair_server.errors import InputTooLarge, InvalidField, NoSplitPoint
 from bytepair_server.rpc import limits
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.context_options import (
@@ -132,7 +132,7 @@ class ContextService:
                 response.chunks.append(writer.write(chunk))
                 call.tokens += chunk.count
         except PieceTooLong as error:
-            raise too_long(error) from None
+            raise NoSplitPoint(error.limit) from None
         return response.SerializeToString()
 
     def inspect(self, request: context_pb2.InspectRequest, call: Call) -> bytes:
@@ -207,7 +207,7 @@ class ContextService:
                     **rule.keywords,
                 )
         except PieceTooLong as error:
-            raise too_long(error) from None
+            raise NoSplitPoint(error.limit) from None
         call.tokens += found.count
         utf8_kept = found.text.encode()
         if unit == "byte" and len(found.kept) == 1 and not request.marker:
@@ -290,11 +290,6 @@ def truncation_fields(
     if found.level is not None:
         fields += b"\x30", varint(LEVEL_NUMBERS[found.level])
     return b"".join(fields)
-
-
-def too_long(error: PieceTooLong, size: int | None = None) -> InputTooLarge:
-    """Return the error for text that has no split point within the limit."""
-    return InputTooLarge("text", size, error.limit, "bytes that can only be encoded together")
 
 
 def _code(value: int) -> inspecting.FindingCode:

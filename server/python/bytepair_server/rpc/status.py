@@ -162,7 +162,8 @@ def _chat_format_mismatch(error: chat.ChatFormatMismatch) -> Failure:
         Code.FAILED_PRECONDITION,
         "CHAT_FORMAT_MISMATCH",
         f"the encoding {error.encoding} does not have what the chat format {error.format} needs: "
-        f"{missing or 'it is defined for other encodings'}",
+        f"{missing or 'it is defined for other encodings'}; use the model's own encoding"
+        + (", or name these tokens in its also_special" if missing else ""),
         {"format": error.format, "encoding": error.encoding, "missing": missing},
         field="format",
     )
@@ -207,6 +208,18 @@ def _input_too_large(error: errors.InputTooLarge) -> Failure:
         "INPUT_TOO_LARGE",
         f"{error.field} has {size} {error.unit}, and this server accepts {error.limit}{advice}",
         metadata,
+        field=error.field,
+    )
+
+
+def _no_split_point(error: errors.NoSplitPoint) -> Failure:
+    advice = f"; the operator's {error.setting} decides this limit" if error.setting else ""
+    return Failure(
+        Code.INVALID_ARGUMENT,
+        "INPUT_TOO_LARGE",
+        f"{error.field} has more than {error.limit} bytes without a split point, such as one "
+        f"endless word{advice}",
+        {"field": error.field, "limit": str(error.limit)},
         field=error.field,
     )
 
@@ -308,6 +321,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
         field="{field}",
     ),
     errors.InputTooLarge: _input_too_large,
+    errors.NoSplitPoint: _no_split_point,
     errors.InvalidField: _row(
         Code.INVALID_ARGUMENT, "INVALID_OPTION", "{field}: {problem}", "field", field="{field}"
     ),

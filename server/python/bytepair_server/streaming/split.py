@@ -15,8 +15,7 @@ from bytepair_server.auth.policy import AS_TEXT, SpecialRule
 from bytepair_server.catalog import Entry
 from bytepair_server.errors import InvalidField
 from bytepair_server.rpc.context_options import ChunkWriter, split_options, unit_of
-from bytepair_server.rpc.context_service import too_long
-from bytepair_server.streaming.text import TextSession
+from bytepair_server.streaming.text import TextSession, unsplittable
 
 
 class SplitSession(TextSession):
@@ -64,7 +63,7 @@ class SplitSession(TextSession):
             chunks = self._stream.before_fault
             if not chunks:
                 raise
-            self.fault = too_long(error) if isinstance(error, PieceTooLong) else error
+            self.fault = unsplittable(error) if isinstance(error, PieceTooLong) else error
             self._close()
         self.call.tokens += sum(chunk.count for chunk in chunks)
         return context_pb2.SplitStreamResponse(

@@ -20,10 +20,9 @@ from bytepair_engine import (
 
 from bytepair_server.auth.policy import AS_TEXT, REJECT, SpecialRule
 from bytepair_server.catalog import Entry
-from bytepair_server.errors import InvalidField, InvalidText
+from bytepair_server.errors import InvalidField, InvalidText, NoSplitPoint
 from bytepair_server.rpc import wire, wire_fields
 from bytepair_server.rpc.call import Call
-from bytepair_server.rpc.context_service import too_long
 from bytepair_server.rpc.options import Options, limit_of
 from bytepair_server.streaming.session import Session, check_config, in_config
 
@@ -31,6 +30,11 @@ _Config = (
     stream_pb2.EncodeStreamConfig | stream_pb2.CountStreamConfig | context_pb2.SplitStreamConfig
 )
 T = TypeVar("T")
+
+
+def unsplittable(error: PieceTooLong) -> NoSplitPoint:
+    """Return the error of the request for a stream's text without a split point."""
+    return NoSplitPoint(error.limit, "max_pending_bytes")
 
 
 class TextSession(Session):
@@ -109,7 +113,7 @@ class TextSession(Session):
         except InvalidOption as error:
             raise InvalidField(f"config.{error.option}", error.problem) from None
         except PieceTooLong as error:
-            raise too_long(error, self._stream.pending_bytes) from None
+            raise unsplittable(error) from None
 
     def _close(self) -> None:
         self.over = True
