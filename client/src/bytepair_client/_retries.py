@@ -71,6 +71,12 @@ class Attempts:
             self._until = monotonic() + self._timeout
         return max(0.0, self._until - monotonic())
 
+    @property
+    def repeated(self) -> int:
+        """The number of attempts after the first one, or after the one that a stream advanced
+        in."""
+        return self._most - self._left - 1
+
     def progressed(self) -> None:
         """Note that a stream advanced: earlier failures no longer count."""
         self._left = self._most - 1

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, cast
 import grpc
 
 from bytepair_client._call import Plain, Response, StreamCall
-from bytepair_client._errors import InternalError, TokenizerError
+from bytepair_client._errors import InternalError, TokenizerError, Unavailable
 from bytepair_client._retries import Attempts
 
 #: Maximum size of the requests whose responses were not read, in full requests. This bounds how far
@@ -134,11 +134,16 @@ class StreamState(Generic[Response, Plain]):
         self.buffer.release(response)
         return self._note(response)
 
+    @property
+    def has_results(self) -> bool:
+        """Whether a response was read, on any connection."""
+        return self._first is not None
+
     def explain(self, failure: TokenizerError) -> TokenizerError:
         """Change the position in an error to that in the whole stream. Add a note if the stream
         could not resume."""
         self.buffer.correct(failure)
-        if self._first is not None and not self.buffer.can_rewind:
+        if self.has_results and not self.buffer.can_rewind:
             failure.add_note(
                 "The stream was not resumed at another server: too much of it was pending."
             )
@@ -260,6 +265,14 @@ class BaseStream(ABC, Generic[Response, Plain]):
             self._attempts.progressed()
         return value
 
+    def _name_break(self, failure: Unavailable) -> None:
+        """Say in the message that a server did answer, and how often the stream tried to resume."""
+        target, tries = self._client.target, self._attempts.repeated
+        cause = failure.message.removeprefix(f"no answer from {target}: ")
+        attempts = "1 attempt" if tries == 1 else f"{tries} attempts"
+        resumed = f", and no server answered in {attempts} to resume" if tries else ""
+        failure.message = f"the connection to {target} broke{resumed}: {cause}"
+
     async def _continue(self, failure: TokenizerError) -> Plain | None:
         """Resume over another connection. If that is impossible, return the value of an extra
         response, and raise the failure at the next read."""
@@ -269,5 +282,7 @@ class BaseStream(ABC, Generic[Response, Plain]):
             return None
         value: Plain | None = state.released()
         await self._client._explain(failure)
+        if state.has_results and isinstance(failure, Unavailable) and failure.reason is None:
+            self._name_break(failure)
         self._failure = state.explain(failure)
         return value
