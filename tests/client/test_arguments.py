@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from bytepair_client import (
+    AsyncTokenizerClient,
     InputTooLarge,
     InvalidOption,
     InvalidUtf8,
@@ -79,6 +80,35 @@ def test_an_option_of_the_client_outside_its_domain(
     with pytest.raises(InvalidOption) as caught:
         clients(**options)
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("target", "remedy"),
+    [
+        ("localhost", "localhost:50051"),
+        ("tokens.example:", "tokens.example:50051"),
+        ("127.0.0.1", "127.0.0.1:50051"),
+        ("[::1]", "[::1]:50051"),
+        ("fe80::1", "[fe80::1]:50051"),
+    ],
+)
+def test_a_target_without_a_port(clients: Clients, target: str, remedy: str) -> None:
+    with pytest.raises(InvalidOption, match=rf"^target: has no port: write {re.escape(remedy)}$"):
+        clients(target)
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["[::1]:1", "a.b:1", "unix:a", "unix-abstract:a", "dns:///a", "ipv6:[::1]", "xds:///a"],
+)
+def test_other_targets_are_left_to_grpc(clients: Clients, target: str) -> None:
+    clients(target)
+
+
+def test_an_option_without_its_name(clients: Clients) -> None:
+    for make in (TokenizerClient, AsyncTokenizerClient):
+        with pytest.raises(TypeError, match=rf'^{make.__name__}\(\) takes .*encoding="o200k_base"'):
+            make("localhost:50051", "gpt-4o")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

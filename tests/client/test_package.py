@@ -157,7 +157,7 @@ def test_help_shows_every_option_of_a_method_by_its_name() -> None:
         "add_special_tokens: bool = ...",
     ):
         assert option in shown
-    with TokenizerClient("nowhere") as client:
+    with TokenizerClient("nowhere:1") as client:
         with pytest.raises(TypeError, match=r"count\(\) got an unexpected .* 'model'"):
             client.count("a", model="gpt-4o")  # type: ignore[call-arg]
         left_out: Any = NOT_GIVEN  # the default of an option

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import grpc
@@ -94,6 +96,21 @@ def test_no_server_at_the_target(clients: Clients) -> None:
     assert isinstance(caught.value, ConnectionError)
     assert caught.value.code == "UNAVAILABLE"
     assert caught.value.reason is None
+
+
+def test_a_server_of_another_protocol(clients: Clients) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        target = f"127.0.0.1:{server.server_port}"
+        client = clients(target, encoding="e", max_attempts=1)
+        message = f"^something that is not a gRPC server answers at {target}$"
+        try:
+            with pytest.raises(Unavailable, match=message):
+                client.count("text")
+            with pytest.raises(Unavailable, match=message):
+                next(client.decode_stream([1]))
+        finally:
+            server.shutdown()
 
 
 @pytest.mark.parametrize("on_the_call", [True, False])

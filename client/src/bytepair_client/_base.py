@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from threading import Event, Lock
-from typing import Any
+from typing import Any, Never
 
 from google.protobuf.message import Message
 
 from bytepair_client import _channel
 from bytepair_client import _errors as errors
 from bytepair_client import _options as options
-from bytepair_client._call import Call, Method, R, Response, StreamCall
+from bytepair_client._call import Call, Method, R, Response, StreamCall, too_many
 from bytepair_client._options import Defaults, Tls
 from bytepair_client._retries import Attempts, RateLimiter
 from bytepair_client._status import FailedCall, from_call
@@ -28,7 +28,7 @@ class BaseClient(ABC):
     def __init__(
         self,
         target: str = options.DEFAULT_TARGET,
-        *,
+        *others: Never,
         encoding: str | None = None,
         expected_fingerprint: str | None = None,
         timeout: float | None = options.DEFAULT_TIMEOUT_S,
@@ -73,11 +73,14 @@ class BaseClient(ABC):
                 None for no pings.
             user_agent: Text before the client's own name in the user agent.
         Raises:
-            InvalidOption: An option is out of range, or a certificate cannot be read.
+            InvalidOption: An option is out of range, the target is a host without a port, or a
+                certificate cannot be read.
+            TypeError: An option has a wrong type, or another than `target` is given without its
+                name.
         """
-        self.target = options.utf8("target", target)
-        if "://" in target and target.startswith("http"):
-            raise options.invalid("target", "write host:port, without http:// or https://")
+        if others:
+            raise too_many(type(self).__name__, "target")
+        self.target = options.checked_target(target)
         self._defaults = Defaults(
             encoding,
             expected_fingerprint,
@@ -226,6 +229,8 @@ class BaseClient(ABC):
             fault = _channel.CLOSED
         if fault is not None:
             failure.message = f"no answer from {self.target}: {fault}"
+        elif "Failed parsing HTTP/2" in failure.message:
+            failure.message = f"something that is not a gRPC server answers at {self.target}"
 
     def _connection_fault(self) -> str | None:
         name = None if self._tls is None else self._tls.server_name

@@ -130,6 +130,15 @@ def _itself(response: Any) -> Any:
     return response
 
 
+def too_many(called: str, *positional: str) -> TypeError:
+    """The error for more arguments without a name than `called` takes."""
+    takes = f"only {' and '.join(positional)}" if positional else "nothing"
+    return TypeError(
+        f"{called}() takes {takes} without a name: write the others with their names, such as "
+        'encoding="o200k_base"'
+    )
+
+
 def method_of(
     operation: Callable[..., Any], carry_out: Callable[[Any, Any], Any]
 ) -> Callable[..., Any]:
@@ -150,11 +159,7 @@ def method_of(
 
     def called(self: Any, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
         if len(arguments) > len(positional):
-            takes = f"only {' and '.join(positional)}" if positional else "nothing"
-            raise TypeError(
-                f"{operation.__name__}() takes {takes} without a name: write the others with "
-                'their names, such as encoding="o200k_base"'
-            )
+            raise too_many(operation.__name__, *positional)
         given = {}
         for name, value in options.items():
             if name not in names:

@@ -41,6 +41,11 @@ NOT_GIVEN: Final = NotGiven.NOT_GIVEN
 Timeout = float | None | NotGiven
 Fingerprint = str | None | NotGiven
 
+#: A host or an address in brackets, perhaps with a colon; or an IPv6 address, perhaps with a port.
+_HOST_ALONE: Final = re.compile(
+    r"([^:/\[\]]+|\[[^\[\]]+\]):?|([0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)"
+)
+
 #: From the specification of gRPC over HTTP/2.
 _METADATA_NAME: Final = re.compile(r"[a-z0-9_.-]+")
 
@@ -134,6 +139,18 @@ def utf8(field: str, value: str) -> str:
     except UnicodeEncodeError:
         raise invalid(field, "not UTF-8") from None
     return value
+
+
+def checked_target(target: str) -> str:
+    """Return `target`. Raises InvalidOption if it is a URL, or a host without a port."""
+    utf8("target", target)
+    if target.startswith("http") and "://" in target:
+        raise invalid("target", "write host:port, without http:// or https://")
+    bare = _HOST_ALONE.fullmatch(target)
+    if bare is not None:
+        host = bare[1] or f"[{bare[2]}]"
+        raise invalid("target", f"has no port: write {host}:{DEFAULT_TARGET.partition(':')[2]}")
+    return target
 
 
 def positive(field: str, value: float | None, *, none: str) -> float | None:
