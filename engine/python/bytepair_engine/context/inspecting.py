@@ -119,7 +119,7 @@ def inspect(
         raise InvalidOption("max_findings", f"must be 0 or more, and is {max_findings}")
     measure = Measure(encoding, text, frozenset())
     count = measure.count(text)
-    stable_end = measure.stable_end()
+    stable_end = measure.points.stable_end()
     wanted = frozenset(codes) or frozenset(FindingCode)
     found = sorted(
         finding
@@ -309,7 +309,7 @@ def _tokens(
 def _long_runs(text: _Text) -> Iterator[Finding]:
     if len(text.text.encode()) > text.long_run_bytes:
         measure = Measure(text.encoding, text.text, frozenset())
-        for start, end in measure.long_runs(text.long_run_bytes):
+        for start, end in measure.points.long_runs(text.long_run_bytes):
             yield Finding(start, end, FindingCode.LONG_RUN)
 
 

@@ -9,7 +9,6 @@ knows. Otherwise each position is tried that the lower bound of `covering` allow
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -17,15 +16,14 @@ from bytepair_engine import cancel
 from bytepair_engine.backends.interface import Fits
 from bytepair_engine.context.covering import cover
 from bytepair_engine.context.settled import settled_places
+from bytepair_engine.context.text_split_points import TextSplitPoints
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import PieceTooLong, SpecialTokenFound
-from bytepair_engine.streaming.encoder import split_points
-from bytepair_engine.streaming.split_points import SplitPoints
 from bytepair_engine.vocabulary.special_names import special_names
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 #: Estimated characters of a token, for the size of the first search only.
-_CHARACTERS: Final = 4
+_CHARACTERS_PER_TOKEN: Final = 4
 
 #: Maximum distance of two split points between which every position is tried, in characters.
 _NEAR: Final = 48
@@ -33,20 +31,11 @@ _NEAR: Final = 48
 #: Maximum number of characters without a split point that are tried, and counted from the first.
 _LONGEST: Final = 1024
 
-#: For encodings whose texts cannot be streamed: a text is counted as a whole.
-_UNKNOWN: Final = SplitPoints(local=lambda _text, _end: 0, settled=lambda _text: 0)
-
 #: Characters that the core is given at first, in addition to those for the tokens.
-_WINDOW: Final = 256
+_EXTRA_CHARACTERS: Final = 256
 
 #: Maximum number of characters for each token that it is given at first.
 _MAX_CHARACTERS: Final = 1024
-
-#: Characters before a position that are first searched for a split point.
-_BACK: Final = 256
-
-#: Characters before a split point that its rules may look at.
-RULE_CONTEXT: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +43,12 @@ class Mark:
     """A position up to which tokens are counted.
 
     Attributes:
-        place: The position.
+        position: The position.
         count: The number of tokens between it and the start of the search.
-        settled: For `forwards`: a text cut here or later has the same tokens before `place`.
+        settled: For `forwards`: a text cut here or later has the same tokens before `position`.
     """
 
-    place: int
+    position: int
     count: int
     settled: int = 0
 
@@ -69,6 +58,7 @@ class Measure:
 
     Attributes:
         text: The text; positions are code points.
+        points: Its split points.
         fits: The core's search, for ordinary text; None if the core cannot search it.
         near: Maximum length of a pre-token in which every position is tried, in bytes.
     """
@@ -76,19 +66,16 @@ class Measure:
     near: ClassVar[int] = 128
 
     def __init__(self, encoding: Encoding, text: str, allowed: SpecialTokens) -> None:
-        points = split_points(encoding) or _UNKNOWN
         self.text: Final = text
         self._encoding: Final = encoding
         every = frozenset(encoding.special_tokens)
         known = every if allowed == "all" else every & frozenset(allowed)
-        self._names: Final = special_names(known)
         self._allowed: Final = known
-        self._local: Final = points.local
-        self._settled: Final = points.settled
+        self.points: Final = TextSplitPoints(encoding, text, known)
         self._has_context: Final = encoding.pipeline is not None
         # The core is faster and needs no split points, but knows no special tokens.
-        self.fits: Final[Fits | None] = None if self._names.longest else encoding.fits
-        self._characters = _CHARACTERS
+        self.fits: Final[Fits | None] = None if self.points.has_special else encoding.fits
+        self._characters = _CHARACTERS_PER_TOKEN
         # The last counts of the core: from a start, by end; and up to an end, by start.
         self._counts: tuple[int, dict[int, int]] = 0, {}
         self._end_counts: tuple[int, dict[int, int]] = 0, {}
@@ -99,17 +86,13 @@ class Measure:
             text, limit=limit, allowed_special=self._allowed, disallowed_special=()
         )
 
-    def after(self, mark: int, text: str, limit: int | None = None) -> int:
+    def count_after(self, mark: int, text: str, limit: int | None = None) -> int:
         """Return the tokens that `text` adds after the split point `mark`, or `limit` + 1."""
         if not self._has_context or mark == 0:
             return self.count(text, limit)
         before = self.text[mark - 1]
         own = self.count(before)
         return self.count(before + text, None if limit is None else limit + own) - own
-
-    def splits_special(self, place: int) -> bool:
-        """Whether a position is inside an allowed special token of the text."""
-        return self._names.longest > 1 and self._names.across(self.text, place) is not None
 
     def forwards(
         self, start: int, budget: int, *, is_complete: bool = True
@@ -129,36 +112,36 @@ class Measure:
         beyond: int | None = None
         marks = [Mark(start, 0)]
         covered: Mark | None = None  # from which `beyond` was bounded
-        step = (budget + 1) * _CHARACTERS + _NEAR
+        step = (budget + 1) * _CHARACTERS_PER_TOKEN + _NEAR
         while beyond is None:
             last = marks[-1]
-            guess = last.place + step
-            place = end if guess >= end else self._split_point(last.place, guess)
-            if place == last.place < end:
+            guess = last.position + step
+            position = end if guess >= end else self.points.last(last.position, guess)
+            if position == last.position < end:
                 if (found := self._by_starts(marks, budget, is_complete)) is not None:
                     return found
                 beyond, covered = self._end_covered(last, budget), last
                 step *= 4
                 continue
-            count = last.count + self._between(start, last.place, place, budget - last.count)
+            count = last.count + self._between(start, last.position, position, budget - last.count)
             if count > budget:
-                beyond = place
+                beyond = position
             else:
-                marks.append(Mark(place, count))
-                if place == end:
+                marks.append(Mark(position, count))
+                if position == end:
                     return marks, None
-                step = (budget - count + 1) * _CHARACTERS + _NEAR
-        while beyond - marks[-1].place > _NEAR:
+                step = (budget - count + 1) * _CHARACTERS_PER_TOKEN + _NEAR
+        while beyond - marks[-1].position > _NEAR:
             last = marks[-1]
-            near = self._near(last.place, beyond)
+            near = self.points.near_middle(last.position, beyond)
             if near is None:
                 if (found := self._by_starts(marks, budget, is_complete)) is not None:
                     return found
                 if last is not covered:
                     beyond = min(beyond, self._end_covered(last, budget) or beyond)
-                self._check(last.place, beyond)
+                self._check(last.position, beyond)
                 break
-            count = last.count + self._between(start, last.place, near, budget - last.count)
+            count = last.count + self._between(start, last.position, near, budget - last.count)
             if count > budget:
                 beyond = near
             else:
@@ -170,14 +153,14 @@ class Measure:
     ) -> tuple[list[Mark], int | None] | None:
         """Return the result of `forwards` by the counts of all starts of the text from the last
         mark; None if they are not known."""
-        start, last = marks[0].place, marks[-1]
+        start, last = marks[0].position, marks[-1]
         settled = settled_places(self._encoding, self._allowed)
         if settled is None:
             return None
-        first = last.place - (last.place > start)
-        own = self.count(self.text[first : last.place])
+        first = last.position - (last.position > start)
+        own = self.count(self.text[first : last.position])
         limit = budget - last.count + own
-        length = (limit + 1) * self._characters + _WINDOW
+        length = (limit + 1) * self._characters + _EXTRA_CHARACTERS
         while True:
             window = self.text[first : first + length]
             is_all = first + length >= len(self.text)
@@ -200,7 +183,7 @@ class Measure:
             {
                 first + at: count + more
                 for at, count in counts
-                if first + at > last.place and settled.has(window, at)
+                if first + at > last.position and settled.has(window, at)
             },
         )
         if beyond is not None:
@@ -214,7 +197,7 @@ class Measure:
     def _native_forwards(
         self, fits: Fits, start: int, budget: int, is_complete: bool
     ) -> tuple[list[Mark], int | None]:
-        length = (budget + 1) * self._characters + _WINDOW
+        length = (budget + 1) * self._characters + _EXTRA_CHARACTERS
         while True:
             window = self.text[start : start + length]
             is_all = start + length >= len(self.text)
@@ -248,32 +231,32 @@ class Measure:
         beyond: int | None = None
         marks = [Mark(end, 0)]
         covered: Mark | None = None
-        step = (budget + 1) * _CHARACTERS + _NEAR
+        step = (budget + 1) * _CHARACTERS_PER_TOKEN + _NEAR
         while beyond is None:
             last = marks[-1]
-            guess = last.place - step
-            place = start if guess <= start else self._split_point(start, guess)
-            if place == start < guess:
+            guess = last.position - step
+            position = start if guess <= start else self.points.last(start, guess)
+            if position == start < guess:
                 beyond, covered = self._start_covered(start, last, budget), last
                 if beyond is not None:
                     break
-            count = last.count + self._between(start, place, last.place, budget - last.count)
+            count = last.count + self._between(start, position, last.position, budget - last.count)
             if count > budget:
-                beyond = place
+                beyond = position
             else:
-                marks.append(Mark(place, count))
-                if place == start:
+                marks.append(Mark(position, count))
+                if position == start:
                     return marks, None
-                step = (budget - count + 1) * _CHARACTERS + _NEAR
-        while marks[-1].place - beyond > _NEAR:
+                step = (budget - count + 1) * _CHARACTERS_PER_TOKEN + _NEAR
+        while marks[-1].position - beyond > _NEAR:
             last = marks[-1]
-            found = self._near(beyond, last.place)
+            found = self.points.near_middle(beyond, last.position)
             if found is None:
                 bound = None if last is covered else self._start_covered(start, last, budget)
                 beyond = beyond if bound is None else max(beyond, bound)
-                self._check(beyond, last.place)
+                self._check(beyond, last.position)
                 break
-            count = last.count + self._between(start, found, last.place, budget - last.count)
+            count = last.count + self._between(start, found, last.position, budget - last.count)
             if count > budget:
                 beyond = found
             else:
@@ -283,7 +266,7 @@ class Measure:
     def _native_backwards(
         self, fits: Fits, start: int, end: int, budget: int, is_complete: bool
     ) -> tuple[list[Mark], int | None]:
-        length = (budget + 1) * _CHARACTERS + _WINDOW
+        length = (budget + 1) * _CHARACTERS_PER_TOKEN + _EXTRA_CHARACTERS
         while True:
             first = max(start, end - length)
             is_all = first == start
@@ -300,116 +283,66 @@ class Measure:
             return [Mark(end, 0), Mark(start, counts[0][1])], None
         beyond += first
         marks = [Mark(end, 0)]
-        near = self._split_point(beyond, min(beyond + _WINDOW, end - 1))
+        near = self.points.last(beyond, min(beyond + _EXTRA_CHARACTERS, end - 1))
         if near > beyond:
-            marks.append(Mark(near, self.after(near, self.text[near:end])))
+            marks.append(Mark(near, self.count_after(near, self.text[near:end])))
         return marks, beyond - 1
 
-    def mark_before(self, marks: list[Mark], place: int) -> Mark:
-        """Return the last mark of `forwards` that is valid for a text cut at `place`."""
+    def mark_before(self, marks: list[Mark], position: int) -> Mark:
+        """Return the last mark of `forwards` that is valid for a text cut at `position`."""
         return next(
             mark
             for mark in reversed(marks)
-            if (mark.place < place and mark.settled <= place) or mark is marks[0]
+            if (mark.position < position and mark.settled <= position) or mark is marks[0]
         )
 
-    def to(self, marks: list[Mark], place: int, suffix: str = "", *, limit: int) -> int:
-        """Return the tokens from the first mark of `forwards` to `place`, followed by `suffix`; a
+    def count_to(self, marks: list[Mark], position: int, suffix: str = "", *, limit: int) -> int:
+        """Return the tokens from the first mark of `forwards` to `position`, followed by `suffix`; a
         number above `limit` if there are more."""
         start, counts = self._counts
-        if not suffix and start == marks[0].place and place in counts:
-            return counts[place]
-        mark = self.mark_before(marks, place)
-        text = self.text[mark.place : place] + suffix
+        if not suffix and start == marks[0].position and position in counts:
+            return counts[position]
+        mark = self.mark_before(marks, position)
+        text = self.text[mark.position : position] + suffix
         if mark is marks[0]:
             return self.count(text, limit)
-        return mark.count + self.after(mark.place, text, limit - mark.count)
+        return mark.count + self.count_after(mark.position, text, limit - mark.count)
 
-    def since(
-        self, marks: list[Mark], place: int, start: int = 0, prefix: str = "", *, limit: int
+    def count_from(
+        self, marks: list[Mark], position: int, start: int = 0, prefix: str = "", *, limit: int
     ) -> int:
-        """Return the tokens from `place` to the first mark of `backwards`, after a `prefix` that
+        """Return the tokens from `position` to the first mark of `backwards`, after a `prefix` that
         follows the split point `start`; 0 for the start of the text. A number above `limit` if
         there are more."""
         end, counts = self._end_counts
-        if not prefix and end == marks[0].place and place in counts:
-            return counts[place]
-        mark = next(mark for mark in reversed(marks) if mark.place > place or mark is marks[0])
-        text = prefix + self.text[place : mark.place]
-        return mark.count + self.after(start, text, max(0, limit - mark.count))
-
-    def stable_end(self) -> int:
-        """Return the last known position before which no continuation changes a token, or 0."""
-        place = self._split_point(0, len(self.text) - 1)
-        return place + self._settled(self.text[place:])
-
-    def long_runs(self, limit: int) -> Iterator[tuple[int, int]]:
-        """Yield the ranges of more than `limit` bytes without a split point."""
-        start, end = 0, len(self.text)
-        while start < end:
-            place = self._split_point(start, min(start + limit, end - 1))
-            if place == start:
-                near = self._near(start, end)
-                place = end if near is None else self._first_split_point(start, near)
-            if place - start > limit or len(self.text[start:place].encode()) > limit:
-                yield start, place
-            start = place
-
-    def _first_split_point(self, start: int, found: int) -> int:
-        while (earlier := self._split_point(start, found - 1)) > start:
-            found = earlier
-        return found
+        if not prefix and end == marks[0].position and position in counts:
+            return counts[position]
+        mark = next(
+            mark for mark in reversed(marks) if mark.position > position or mark is marks[0]
+        )
+        text = prefix + self.text[position : mark.position]
+        return mark.count + self.count_after(start, text, max(0, limit - mark.count))
 
     def _end_covered(self, mark: Mark, budget: int) -> int | None:
         """Return `beyond` of `forwards` by the lower bound of the text after a mark."""
         known = cover(self._encoding)
-        return None if known is None else known.end(self.text, mark.place, budget - mark.count)
+        return None if known is None else known.end(self.text, mark.position, budget - mark.count)
 
     def _start_covered(self, start: int, mark: Mark, budget: int) -> int | None:
         """Return `beyond` of `backwards` likewise."""
         known = cover(self._encoding)
         if known is None:
             return None
-        return known.start(self.text, start, mark.place, budget - mark.count)
+        return known.start(self.text, start, mark.position, budget - mark.count)
 
-    def _between(self, start: int, place: int, end: int, limit: int) -> int:
+    def _between(self, start: int, position: int, end: int, limit: int) -> int:
         """Return the tokens between two split points of the text from `start`, or `limit` + 1."""
-        text = self.text[place:end]
-        return self.count(text, limit) if place == start else self.after(place, text, limit)
-
-    def _near(self, start: int, end: int) -> int | None:
-        """Return a split point between two positions, near their middle; None for none."""
-        middle = (start + end) // 2
-        found = self._split_point(start, middle)
-        if found > start:
-            return found
-        step = _NEAR
-        while middle < end - 1:
-            middle = min(middle + step, end - 1)
-            found = self._split_point(start, middle)
-            if found > start:
-                return found
-            step *= 4
-        return None
-
-    def _split_point(self, start: int, end: int) -> int:
-        """Return the last split point after `start` and up to `end`; `start` for none."""
-        # A rule looks at the character after the position.
-        end, back = min(end + 1, len(self.text)), _BACK
-        while end > start + 1:
-            first = max(start, end - back)
-            window = self.text[first:end]
-            found = self._local(window, len(window))
-            if found > (0 if first == start else RULE_CONTEXT):
-                across = self._names.across(self.text, first + found)
-                if across is None:
-                    return first + found
-                end = across + 1
-            elif first == start:
-                break
-            else:
-                back *= 4
-        return start
+        text = self.text[position:end]
+        return (
+            self.count(text, limit)
+            if position == start
+            else self.count_after(position, text, limit)
+        )
 
     def _check(self, start: int, end: int) -> None:
         if end - start > _LONGEST:

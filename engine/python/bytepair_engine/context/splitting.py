@@ -247,8 +247,8 @@ class Chunker:
         for place in self._boundaries.up("grapheme", first, chunk.end):
             if place >= chunk.end:
                 break
-            if not self._measure.splits_special(place) and (
-                self._measure.since(marks, place, limit=budget) <= budget
+            if not self._measure.points.splits_special(place) and (
+                self._measure.count_from(marks, place, limit=budget) <= budget
             ):
                 return place
         return chunk.end
@@ -257,9 +257,9 @@ class Chunker:
         self, level: Level, marks: list[Mark], beyond: int, budget: int
     ) -> tuple[int, int] | None:
         """Return the last boundary with at most `budget` tokens before it, and their number."""
-        for place in self._boundaries.down(level, beyond - 1, marks[0].place):
-            if not self._measure.splits_special(place):
-                count = self._measure.to(marks, place, limit=max(budget, 0))
+        for place in self._boundaries.down(level, beyond - 1, marks[0].position):
+            if not self._measure.points.splits_special(place):
+                count = self._measure.count_to(marks, place, limit=max(budget, 0))
                 if count <= budget:
                     return place, count
         return None

@@ -15,7 +15,8 @@ from bytepair_engine.context.boundaries import (
     checked_level,
     decided,
 )
-from bytepair_engine.context.measure import RULE_CONTEXT, Mark, Measure, check_special
+from bytepair_engine.context.measure import Mark, Measure, check_special
+from bytepair_engine.context.text_split_points import RULE_CONTEXT
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import BudgetTooSmall, InvalidOption, InvalidUnicode
 from bytepair_engine.vocabulary.special_names import special_names
@@ -27,8 +28,8 @@ Keep = Literal["start", "end", "both"]
 DEFAULT_START_PERCENT: Final = 50
 
 #: Characters that the core is given for each token of the budget, and in addition.
-_CHARACTERS: Final = 8
-_WINDOW: Final = 256
+_CHARACTERS_PER_TOKEN: Final = 8
+_EXTRA_CHARACTERS: Final = 256
 
 
 # Not frozen: making a frozen one takes several times as long.
@@ -197,7 +198,7 @@ def _by_core(
     """Truncate ordinary text in the core; None if the text near the cut does not decide."""
     if keep == "both" or budget < 0:
         return None
-    length = (budget + 1) * _CHARACTERS + _WINDOW
+    length = (budget + 1) * _CHARACTERS_PER_TOKEN + _EXTRA_CHARACTERS
     is_all = length >= len(text)
     is_complete = is_all and not is_part
     part = text if is_all else text[:length] if keep == "start" else text[-length:]
@@ -280,8 +281,8 @@ class _Search:
         mark = measure.mark_before(marks, end)
         remaining = budget - mark.count
         rest, beyond = measure.backwards(end, length, remaining)
-        prefix = self._text[mark.place : end] + self._marker
-        start, end_level = self._end(rest, beyond or 0, remaining, end, mark.place, prefix)
+        prefix = self._text[mark.position : end] + self._marker
+        start, end_level = self._end(rest, beyond or 0, remaining, end, mark.position, prefix)
         return self._made(end, start, end_level if start < length else level)
 
     def _made(self, end: int, start: int, level: Level) -> Truncation:
@@ -301,8 +302,8 @@ class _Search:
             for place in self._boundaries.down(level, high):
                 if (
                     self._is_cut(place, self._text[:place], self._marker)
-                    or (share is not None and measure.to(marks, place, limit=share) > share)
-                    or measure.to(marks, place, self._marker, limit=budget) > budget
+                    or (share is not None and measure.count_to(marks, place, limit=share) > share)
+                    or measure.count_to(marks, place, self._marker, limit=budget) > budget
                 ):
                     continue
                 return place, level
@@ -326,7 +327,7 @@ class _Search:
                     break
                 if (
                     not self._is_cut(place, prefix, self._text[place:])
-                    and self._measure.since(marks, place, mark, prefix, limit=budget) <= budget
+                    and self._measure.count_from(marks, place, mark, prefix, limit=budget) <= budget
                 ):
                     return place, level
         return len(self._text), self._levels[-1]
@@ -338,6 +339,6 @@ class _Search:
             return False
         left = left[-longest:]
         return (
-            self._measure.splits_special(place)
+            self._measure.points.splits_special(place)
             or self._names.across(left + right[:longest], len(left)) is not None
         )
