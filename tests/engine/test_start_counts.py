@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from bytepair_engine import EncodingSpec, load_encoding
-from bytepair_engine.context.settled import Settled, settled, settled_places
+from bytepair_engine.context.valid_cuts import ValidCuts, cuts_of_pipeline, valid_cuts
 from bytepair_engine.pipeline.native import build
 from support.context_formats import OTHERS, other, written
 from support.context_laws import PARTS
@@ -51,7 +51,7 @@ Counted = tuple[int | None, list[tuple[int, int]]] | None
 def check(
     counts_of: Callable[[str, int], Counted],
     count: Callable[[str], int],
-    places: Settled,
+    cuts: ValidCuts,
     few: Sequence[str],
     rng: random.Random,
 ) -> bool:
@@ -62,13 +62,13 @@ def check(
     assert found is not None
     beyond, counts = found
     for place, number in counts:
-        assert not places.has(text, place) or number == count(text[:place]), (text, place)
+        assert not cuts.has(text, place) or number == count(text[:place]), (text, place)
     if beyond is None:
         assert [place for place, _ in counts[-1:]] == ([len(text)] if text else [])
         return False
     more = text + "".join(rng.choices(few, k=rng.randrange(9)))
     for whole, is_complete in ((text, True), (more, False)):
-        first = places.first(text, beyond, is_complete=is_complete)
+        first = cuts.first(text, beyond, is_complete=is_complete)
         assert first is not None or not is_complete
         for place in range(len(whole) + 1 if first is None else first, len(whole) + 1):
             assert count(whole[:place]) > budget, (text, whole, budget, beyond, place)
@@ -87,14 +87,14 @@ def test_other_formats(name: str, tmp_path: Path) -> None:
             token["normalized"] &= not token["special"]
         file.write_text(json.dumps(content), encoding="utf-8")
     encoding = load_encoding(EncodingSpec(name="made", file=file))
-    places = settled_places(encoding, frozenset())
-    if places is None:
+    cuts = valid_cuts(encoding, frozenset())
+    if cuts is None:
         assert name in UNKNOWN or name.startswith("split ")
         return
     rng, found = random.Random(f"{SEED} {name}"), 0
     for _ in range(60):
         few = rng.choices(PARTS + MORE, k=rng.randrange(1, 5))
-        found += check(encoding.start_counts, encoding.count, places, few, rng)
+        found += check(encoding.start_counts, encoding.count, cuts, few, rng)
     assert found
 
 
@@ -106,8 +106,8 @@ def test_random_pipelines(part: int) -> None:
         pipeline = random_pipeline(rng)
         names = [token.name for token in pipeline.added if token.special]
         allowed = frozenset(name for name in names if rng.random() < 0.3)
-        places = settled(pipeline, allowed)
-        if places is None:
+        cuts = cuts_of_pipeline(pipeline, allowed)
+        if cuts is None:
             continue
         core = build(pipeline, 1 << 20)
         taken, none = core.special_set(allowed), core.special_set(frozenset())
@@ -116,7 +116,7 @@ def test_random_pipelines(part: int) -> None:
             found += check(
                 lambda text, budget: core.start_counts(text, taken, budget),  # noqa: B023
                 lambda text: core.count(text, taken, none, None),  # noqa: B023
-                places,
+                cuts,
                 rng.choices(pool, k=rng.randrange(1, 7)),
                 rng,
             )

@@ -245,7 +245,7 @@ class Pipeline:
         """Return the place at and after which no start of `text` that is cut there has at most
         `budget` tokens, or None if the text does not show one; and the tokens of starts before it,
         by their ends, without those that end within an added token. Places are code points. Valid
-        as `context.settled` says. None if the call was cancelled."""
+        as `context.valid_cuts` says. None if the call was cancelled."""
 
     def encode(self, text: str, allowed: PipelineNames, disallowed: PipelineNames) -> list[int]: ...
     def encode_array(

@@ -282,7 +282,11 @@ class Encoding(ContextMethods):
     def start_counts(
         self, text: str, budget: int, allowed_special: SpecialTokens = frozenset()
     ) -> tuple[int | None, list[tuple[int, int]]] | None:
-        """See `_core.Pipeline.start_counts`; None too if the backend has no such search."""
+        """Count the tokens of the starts of a text, for `context.measure`.
+
+        Returns:
+            As `_core.Pipeline.start_counts`; None too if the backend has no such search.
+        """
         search = getattr(self._backend, "start_counts", None)
         if search is None:
             return None

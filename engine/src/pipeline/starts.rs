@@ -10,7 +10,7 @@
 //! would be the best of their own pairs, and so cross it there too. ∎
 //!
 //! So the last part of a start is the one that can follow the last part of the start before it.
-//! `context/settled.py` knows the pipelines of which every start of a piece is a piece. Once a start
+//! `context/valid_cuts.py` knows the pipelines of which every start of a piece is a piece. Once a start
 //! does not fit, and no part reaches further that begins where one fits, no longer start fits.
 
 use std::collections::HashMap;

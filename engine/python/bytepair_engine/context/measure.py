@@ -3,8 +3,8 @@
 Counts are not monotone: a longer text can have fewer tokens. Safe split points (docs/streaming.md)
 make them searchable. The tokens on the two sides of one never affect each other, so counts between
 split points add up. Once the text before a split point exceeds the budget, no longer text fits.
-Between two split points the core counts every start of the text, for the pipelines that `settled`
-knows. Otherwise each position is tried that the lower bound of `covering` allows.
+Between two split points the core counts every start of the text, for the pipelines that
+`valid_cuts` knows. Otherwise each position is tried that the lower bound of `covering` allows.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import ClassVar, Final
 from bytepair_engine import cancel
 from bytepair_engine.backends.interface import Fits
 from bytepair_engine.context.covering import cover
-from bytepair_engine.context.settled import settled_places
 from bytepair_engine.context.text_split_points import TextSplitPoints
+from bytepair_engine.context.valid_cuts import valid_cuts
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import PieceTooLong, SpecialTokenFound
 from bytepair_engine.vocabulary.special_names import special_names
@@ -154,8 +154,8 @@ class Measure:
         """Return the result of `forwards` by the counts of all starts of the text from the last
         mark; None if they are not known."""
         start, last = marks[0].position, marks[-1]
-        settled = settled_places(self._encoding, self._allowed)
-        if settled is None:
+        cuts = valid_cuts(self._encoding, self._allowed)
+        if cuts is None:
             return None
         first = last.position - (last.position > start)
         own = self.count(self.text[first : last.position])
@@ -171,7 +171,7 @@ class Measure:
             known, counts = counted
             beyond = None
             if known is not None:
-                beyond = settled.first(window, known, is_complete=is_all and is_complete)
+                beyond = cuts.first(window, known, is_complete=is_all and is_complete)
                 if (len(window) if beyond is None else beyond) - known > _LONGEST:
                     return None
             if beyond is not None or is_all:
@@ -183,7 +183,7 @@ class Measure:
             {
                 first + at: count + more
                 for at, count in counts
-                if first + at > last.position and settled.has(window, at)
+                if first + at > last.position and cuts.has(window, at)
             },
         )
         if beyond is not None:
@@ -297,8 +297,8 @@ class Measure:
         )
 
     def count_to(self, marks: list[Mark], position: int, suffix: str = "", *, limit: int) -> int:
-        """Return the tokens from the first mark of `forwards` to `position`, followed by `suffix`; a
-        number above `limit` if there are more."""
+        """Return the tokens from the first mark of `forwards` to `position`, followed by `suffix`.
+        The result is above `limit` if there are more."""
         start, counts = self._counts
         if not suffix and start == marks[0].position and position in counts:
             return counts[position]

@@ -90,7 +90,7 @@ def truncated(
         InvalidOption: An argument outside its domain.
         PieceTooLong: More than 1,024 characters, where the text would be cut, have no split point
             and may fit; never for rank tables with a published pattern, nor at the end of a kept
-            start for pipelines that `context.settled` knows. Without `can_stream` no text has a
+            start for pipelines that `context.valid_cuts` knows. Without `can_stream` no text has a
             split point.
     """
     if keep not in ("start", "end", "both"):

@@ -1,11 +1,10 @@
-"""Where a pipeline's text can be cut so that shorter starts lead to its tokens.
+"""Where a pipeline's text can be cut so that its tokens follow from those of shorter starts.
 
 The core finds the tokens of each start of a text from those of shorter ones
-(`pipeline/starts.rs`). Two conditions make that valid. Pre-tokenizers see single characters or
-words, or follow a published pattern, so the pieces of a start are those of the text, the last one
-cut. And the place is between
-two characters a and b at which the normalised text ends too: what follows a changes nothing before
-it, and a is not stripped at the end of a text.
+(`pipeline/starts.rs`). Two conditions make that valid. First, pre-tokenizers see single characters
+or words, or follow a published pattern. So the pieces of a start are those of the text, the last
+one cut. Second, the normalised text can be cut between the two characters there: the second changes
+nothing up to the first, and the first is not stripped at the end of a text.
 """
 
 from __future__ import annotations
@@ -57,14 +56,20 @@ _WITHIN_WORD: Final = regex.compile(r"(?<!')\p{L}\p{L}")
 _SPACE: Final = regex.compile(r"\s$")
 
 
-class Settled:
-    """The places at which texts of a pipeline can be cut."""
+class ValidCuts:
+    """The positions at which texts of a pipeline can be cut."""
 
     def __init__(
         self, pipeline: Pipeline, allowed: frozenset[str], pair: Pair, *, in_words: bool
     ) -> None:
-        """See `settled`; `pair` is the rule of the normalisers, and `in_words` that of a published
-        pattern, which is known within words."""
+        """See `cuts_of_pipeline`.
+
+        Args:
+            pipeline: The pipeline.
+            allowed: The allowed special tokens.
+            pair: The rule of the normalisers.
+            in_words: Whether cuts are valid within words only, as with a published pattern.
+        """
         self._in_words: Final = in_words
         found = [token for token in pipeline.added if not token.special or token.name in allowed]
         self._pair: Final = pair
@@ -77,37 +82,38 @@ class Settled:
         normalised = [len(token.content) for token in found if token.normalised]
         self._longest: Final = max(raw, default=0), max(normalised, default=0)
 
-    def has(self, text: str, place: int) -> bool:
-        """Whether the start of a text up to a place, outside of added tokens, is as in the text."""
-        return place == len(text) or (
-            self._pair(text[place - 1], text[place])
-            and not (self._in_words and _WITHIN_WORD.match(text, place - 1) is None)
-            and self._hidden.across(text, place) is None
+    def has(self, text: str, position: int) -> bool:
+        """Whether a text can be cut at a position, which is not inside an added token."""
+        return position == len(text) or (
+            self._pair(text[position - 1], text[position])
+            and not (self._in_words and _WITHIN_WORD.match(text, position - 1) is None)
+            and self._hidden.across(text, position) is None
         )
 
-    def first(self, text: str, place: int, *, is_complete: bool) -> int | None:
-        """Return the first such place from `place` on, whatever follows the text unless it is
+    def first(self, text: str, position: int, *, is_complete: bool) -> int | None:
+        """Return the first such position from `position` on, whatever follows the text unless it is
         complete; None if there is none."""
-        while not self.has(text, place):
-            place += 1
+        while not self.has(text, position):
+            position += 1
         if is_complete:
-            return place
+            return position
         raw, normalised = self._longest
-        # An added token that starts before the place may not be complete.
-        rest = text[place : place + 1 + raw + 4 * normalised]
+        # An added token that starts before the position may not be complete.
+        rest = text[position : position + 1 + raw + 4 * normalised]
         is_known = rest and len(rest) >= raw
         if is_known and normalised:
             is_known = len(normalise_text(rest, self._steps)) >= normalised
-        return place if is_known else None
+        return position if is_known else None
 
 
 @lru_cache(16)
-def settled_places(encoding: Encoding, allowed: frozenset[str]) -> Settled | None:
-    """Return where texts of an encoding can be cut; None for rank tables, and see `settled`."""
-    return None if encoding.pipeline is None else settled(encoding.pipeline, allowed)
+def valid_cuts(encoding: Encoding, allowed: frozenset[str]) -> ValidCuts | None:
+    """Return where texts of an encoding can be cut; None for rank tables, and as for
+    `cuts_of_pipeline`."""
+    return None if encoding.pipeline is None else cuts_of_pipeline(encoding.pipeline, allowed)
 
 
-def settled(pipeline: Pipeline, allowed: frozenset[str]) -> Settled | None:
+def cuts_of_pipeline(pipeline: Pipeline, allowed: frozenset[str]) -> ValidCuts | None:
     """Return where texts of a pipeline can be cut; None if the tokens of a start may be others than
     those that shorter ones lead to."""
     found = [token for token in pipeline.added if not token.special or token.name in allowed]
@@ -137,7 +143,7 @@ def settled(pipeline: Pipeline, allowed: frozenset[str]) -> Settled | None:
             return None
         rules.append(rule)
     pair = lru_cache(_KEPT)(lambda a, b: all(rule(a, b) for rule in rules))
-    return Settled(pipeline, allowed, pair, in_words=bool(words))
+    return ValidCuts(pipeline, allowed, pair, in_words=bool(words))
 
 
 def _counts(pipeline: Pipeline) -> bool:
