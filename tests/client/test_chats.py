@@ -207,7 +207,7 @@ def test_the_formats_are_described(server: RunningServer) -> None:
     ],
 )
 def test_a_message_of_another_shape_is_rejected(message: Any, problem: str) -> None:
-    with TokenizerClient("nowhere", encoding="e") as client:
+    with TokenizerClient("nowhere:1", encoding="e") as client:
         with pytest.raises(InvalidOption) as caught:
             client.count_chat([{"role": "user", "content": "a"}, message], format="harmony")
         assert caught.value.message.startswith(f"messages: message 1: {problem}")
