@@ -76,6 +76,16 @@ def test_a_character_shared_by_tokens_is_shown(shell: Shell, tmp_path: Path, nam
     assert "part of" not in shell("explain", "plain", "--encoding", name)
 
 
+def test_the_encoding_may_be_in_the_environment(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BYTEPAIR_ENCODING", "gpt2")
+    assert "of r50k_base" in shell("explain", "a")
+    assert "of cl100k_base" in shell("explain", "a", "--encoding", "gpt-4")
+    monkeypatch.setenv("BYTEPAIR_ENCODING", "")
+    shell("explain", "a", status=2, errors="required: -e/--encoding")
+
+
 def test_the_merges_of_one_token(shell: Shell) -> None:
     by_number = ("explain", "Hello naïve", "--encoding", "gpt2", "--token", "1")
     by_text = ("explain", "-e", "gpt2", "--token", " naïve")

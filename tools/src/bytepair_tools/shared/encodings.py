@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import tomllib
 from collections.abc import Sequence
@@ -24,9 +25,17 @@ ENCODING_HELP = (
 
 
 def add_encoding_option(parser: argparse.ArgumentParser) -> None:
-    """Add --encoding, with the same aliases as in the commands for a server."""
+    """Add --encoding, with the same aliases and the same variable as in the commands for a
+    server."""
+    default = os.environ.get("BYTEPAIR_ENCODING") or None
     parser.add_argument(
-        "-e", "--encoding", "--model", required=True, metavar="ENCODING", help=ENCODING_HELP
+        "-e",
+        "--encoding",
+        "--model",
+        default=default,
+        required=default is None,
+        metavar="ENCODING",
+        help=f"{ENCODING_HELP} (default: BYTEPAIR_ENCODING)",
     )
 
 
