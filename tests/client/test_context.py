@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bytepair_client import BudgetTooSmall, InputTooLarge, InvalidOption, InvalidUtf8
 from bytepair_engine import get_encoding
+from bytepair_engine.context.inspecting import FindingCode
 from bytepair_engine.context.truncating import truncated
 from support.clients import Clients
 from support.context_laws import AWKWARD
@@ -111,6 +113,9 @@ def test_commands(server: RunningServer, tmp_path: Path) -> None:
     assert shell("truncate", "--max-tokens", "9", "a.txt") == engine.truncate(TEXT, 9)
     output = json.loads(shell("truncate", "--max-tokens", "9", "--keep", "end", "--json", "a.txt"))
     assert output["files"][0]["text"] == engine.truncate(TEXT, 9, keep="end")
+    several = ("truncate", "--max-tokens", "9", "a.txt", "a.txt")
+    assert shell(*several, status=2, errors="several files needs --json") == ""
+    assert len(json.loads(shell(*several, "--json"))["files"]) == 2
     lines = shell("split", "--max-tokens", "30", "--level", "sentence", "a.txt").splitlines()
     chunks = engine.split(TEXT, 30, level="sentence")
     assert [json.loads(line)["text"] for line in lines] == [chunk.text for chunk in chunks]
@@ -118,4 +123,7 @@ def test_commands(server: RunningServer, tmp_path: Path) -> None:
     assert "0-13 SPECIAL_TOKEN_SPELLED <|endoftext|>\n" in shell(
         "inspect-text", stdin=b"<|endoftext|> "
     )
+    assert set(re.findall("^[A-Z_]+(?= {2})", shell("inspect-text", "--help"), re.MULTILINE)) == {
+        code.name for code in FindingCode
+    }
     shell("split", "--max-tokens", "1", stdin="🧠".encode(), status=1, errors="has 3 tokens")

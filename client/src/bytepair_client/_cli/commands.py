@@ -27,13 +27,13 @@ from bytepair_client._cli.parser import (
     CHAT_FORMAT,
     DECODING,
     ENCODING,
-    NAMES,
     OVERLAP,
     SPECIAL,
     TRUNCATING,
     Command,
     Options,
     files,
+    names,
     size,
 )
 from bytepair_client._client import TokenizerClient
@@ -194,9 +194,14 @@ def _decode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     "cut text to a number of tokens",
     (*ENCODING, *SPECIAL, *size("grapheme"), *TRUNCATING, *files(TEXT)),
 )
-@each_input
-def truncate(client: TokenizerClient, args: Namespace, source: Input) -> Result:
-    """Write as much of each file as fits, with no line end added."""
+def truncate(client: TokenizerClient, args: Namespace) -> ExitStatus:
+    """Write as much of a file as fits, with no line end added. Several files need --json."""
+    if len(args.files) > 1 and not args.json:
+        raise CommandError("truncating several files needs --json", ExitStatus.USAGE)
+    return each_input(_truncate)(client, args)
+
+
+def _truncate(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     response = client.with_raw_response.truncate(
         source.whole_text(),
         args.max_tokens,
@@ -243,8 +248,22 @@ def _split(client: TokenizerClient, args: Namespace, source: Input) -> Result:
 @command("find what makes a count surprising", (*ENCODING, *files(TEXT)))
 @each_input
 def inspect_text(client: TokenizerClient, _args: Namespace, source: Input) -> Result:
-    """Print what makes the count of each file surprising: spellings of control tokens, exact or
-    nearly so, invisible characters, white space at the end, and more."""
+    """Print what makes the count of each file surprising: its range in code points, and one of
+
+    TRAILING_WHITESPACE      white space at the end, which following text would join
+    UNSTABLE_TAIL            from here on, following text can change the tokens
+    SPECIAL_TOKEN_SPELLED    the text contains a special token
+    SPECIAL_TOKEN_LOOKALIKE  the text looks like a special token
+    NOT_NFC                  not in Unicode's normal form C
+    INVISIBLE_CHARACTER      a character without width
+    TAG_CHARACTER            a tag character outside a flag
+    BIDI_CONTROL             a character that changes the direction of text
+    REPLACEMENT_CHARACTER    U+FFFD: the text was decoded wrongly before
+    CONTROL_CHARACTER        a control character other than TAB, LF and CR
+    FLAGGED_TOKEN            a token that the operator flagged
+    UNKNOWN_TOKEN            the unknown token of the vocabulary
+    LONG_RUN                 can only be encoded together, and is too long for a stream
+    """
     found = client.inspect(source.whole_text())
     lines = [
         f"{finding.start}-{finding.end} {finding.code}"
@@ -269,13 +288,13 @@ def special_options(args: Namespace) -> dict[str, Any]:
     return options
 
 
-@command("list the server's encodings, or describe some", (NAMES,))
+@command("list the server's encodings, or describe some", names("a name or an alias"))
 def encodings(client: TokenizerClient, args: Namespace) -> ExitStatus:
     """List the server's encodings, or describe those that are named."""
     return _describe(args, client.list_encodings, client.get_encoding, _listed_encoding)
 
 
-@command("list the server's chat formats, or describe some", (NAMES,))
+@command("list the server's chat formats, or describe some", names("a name"))
 def chat_formats(client: TokenizerClient, args: Namespace) -> ExitStatus:
     """List the server's chat formats, or describe those that are named."""
     return _describe(args, client.list_chat_formats, client.get_chat_format, _listed_format)

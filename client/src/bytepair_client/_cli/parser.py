@@ -61,8 +61,8 @@ def option(names: str, explanation: str, **others: Any) -> tuple[tuple[str, ...]
     return tuple(names.split()), {"help": explanation, **others}
 
 
+_JSON = option("--json", "print JSON", action="store_true")
 _SERVER: Options = (
-    option("--json", "print JSON", action="store_true"),
     option("--target", f"where the server is (default: {DEFAULT_TARGET})", metavar="HOST:PORT"),
     option(
         "--timeout",
@@ -72,7 +72,7 @@ _SERVER: Options = (
         metavar="SECONDS",
     ),
     option("--api-key-file", "a file that holds the API key", metavar="FILE"),
-    option("--tls", "use TLS, with gRPC's own roots", action="store_true"),
+    option("--tls", "use TLS, trusting public authorities", action="store_true"),
     option("--tls-ca", "use TLS, trusting these roots (PEM)", metavar="FILE"),
     option("--tls-cert", "use TLS with our certificate (PEM)", metavar="FILE"),
     option("--tls-key", "the key of --tls-cert (PEM)", metavar="FILE"),
@@ -126,7 +126,10 @@ DECODING: Options = (
     option("--skip-special-tokens", "leave special tokens out", action="store_true"),
 )
 CHAT_FORMAT = option(
-    "--format", "the chat format, such as openai-chat", required=True, metavar="NAME"
+    "--format",
+    "the chat format, such as openai-chat; 'bytepair chat-formats' lists them",
+    required=True,
+    metavar="NAME",
 )
 TRUNCATING: Options = (
     option("--keep", "which part (default: %(default)s)", choices=get_args(Keep), default="start"),
@@ -134,22 +137,28 @@ TRUNCATING: Options = (
 )
 OVERLAP = option(
     "--overlap-tokens",
-    "the most tokens that a chunk shares with the one before it (default: 0)",
+    "maximum number of tokens that a chunk shares with the one before it (default: 0)",
     type=int,
     default=0,
     metavar="N",
 )
-NAMES = option("names", "a name or an alias", nargs="*", metavar="NAME")
 
 
 def size(level: str) -> Options:
     """The options for a number of tokens, and for the level at which text is cut."""
     return (
-        option("--max-tokens", "the most tokens", type=int, required=True, metavar="N"),
+        option(
+            "--max-tokens", "maximum tokens of each result", type=int, required=True, metavar="N"
+        ),
         option(
             "--level", "where to cut (default: %(default)s)", choices=get_args(Level), default=level
         ),
     )
+
+
+def names(explanation: str) -> Options:
+    """Any number of names."""
+    return (option("names", explanation, nargs="*", metavar="NAME"),)
 
 
 def files(content: str) -> Options:
@@ -184,11 +193,11 @@ def build_parser(
     )
     for name, command in commands.items():
         made = group.add_parser(name, help=command.summary, description=command.description)
-        for names, arguments in command.options:
-            made.add_argument(*names, **arguments)
+        for flags, arguments in (*command.options, _JSON):
+            made.add_argument(*flags, **arguments)
         server = made.add_argument_group("server")
-        for names, arguments in _SERVER:
-            server.add_argument(*names, **arguments)
+        for flags, arguments in _SERVER:
+            server.add_argument(*flags, **arguments)
     for name, summary in (others or {}).items():
         if name not in commands:
             group.add_parser(name, help=summary.replace("%", "%%"), add_help=False)
