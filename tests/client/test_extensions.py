@@ -90,7 +90,7 @@ def test_a_command_that_is_not_installed_says_what_to_install(
     monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [])
     for command in TOOLS:
         assert main([command, "file"]) == 2
-        assert "pip install bytepair-tools" in capsys.readouterr().err
+        assert "pip install ./tools ./engine" in capsys.readouterr().err
 
 
 def test_the_known_commands_are_those_of_the_tools() -> None:

@@ -185,7 +185,7 @@ def _load(name: str) -> Extension | None:
     if name in TOOLS:
         raise CommandError(
             f"the command {name!r} comes with another distribution, bytepair-tools: install it "
-            "beside bytepair-client, for example by pip install bytepair-tools",
+            "beside bytepair-client, by pip install ./tools ./engine in the repository",
             ExitStatus.USAGE,
         )
     return None
