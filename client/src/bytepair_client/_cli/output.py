@@ -36,6 +36,7 @@ _REMEDIES = {
     "max_input_bytes and max_ids of the server decide": (
         "the server's --max-input-bytes and --max-ids decide"
     ),
+    "the operator's max_pending_bytes decides": "the server's --max-pending-bytes decides",
     ", or None for no deadline": "",
     " (max_request_bytes)": "",
     " (max_response_bytes)": "",
@@ -191,6 +192,4 @@ def _limit(error: errors.InputTooLarge) -> str:
     """The option of the server that sets the limit, if the message does not name it."""
     if error.code is None or "decide" in error.message:
         return ""
-    if "only be encoded together" in error.message:
-        return "; the server's --max-pending-bytes decides this limit"
     return "; have the server's limit raised"
