@@ -46,7 +46,7 @@ def method(
 
 
 class Prepared(ABC, Generic[Response, Plain]):
-    """A call or a batch."""
+    """A call or a batch that is ready to be sent. Nothing has been sent yet."""
 
     @abstractmethod
     async def response(self, client: Any) -> Response:
@@ -64,7 +64,7 @@ class Call(Prepared[Response, Plain]):
     method: Method[Response]
     request: Message
     timeout: float | None  # seconds; None for no deadline
-    plain: Callable[[Response], Plain]
+    plain: Callable[[Response], Plain]  # the plain value of the response
     #: For an input that is too large for one request. The argument is the server's limit in bytes;
     #: None if it is unknown.
     fallback: Callable[[int | None], Fallback[Response]] | None = None
@@ -86,10 +86,12 @@ class StreamCall(Generic[Response, Plain]):
     buffer: SendBuffer[Any]
     source: Iterable[Any] | AsyncIterable[Any]
     timeout: float | None  # seconds for the whole stream; None for no deadline
-    plain: Callable[[Response], Plain]  # empty values are not returned to the caller
+    #: The plain value of a response. Empty values are not returned to the caller.
+    plain: Callable[[Response], Plain]
     response_per_request: bool = True  # False: one response, to the last request
     read_again: Callable[[], Iterable[Any] | AsyncIterable[Any]] | None = None  # the source
-    gives_lists: bool = False  # plain values are lists, whose elements the caller gets one by one
+    #: Whether plain values are lists whose elements the caller gets one by one.
+    gives_lists: bool = False
 
     def with_messages(self) -> StreamCall[Response, Response]:
         """This call with response messages as values. It replaces this one."""
@@ -149,8 +151,9 @@ def method_of(
 
     Args:
         operation: Makes a call from the client's Defaults and the method's arguments.
-        carry_out: Runs the call, given the object that the method is called on. If it is a
-            coroutine function, so is the method.
+        carry_out: Sends the call that `operation` made and returns the method's result, given the
+            object that the method is called on, and the call. If it is a coroutine function, so is
+            the method.
     """
     signature = _signature(operation)
     parameters = list(signature.parameters.values())[1:]

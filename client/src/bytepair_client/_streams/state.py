@@ -44,7 +44,9 @@ class StreamState(Generic[Response, Plain]):
         self._read_again = call.read_again
         self._unread: deque[int] = deque()  # the sizes of requests whose responses were not read
         self._unread_size = 0
-        self._extra: Any = None  # a response that is valid only if the stream does not resume
+        # The extra response that a server sends before it fails the stream. It is valid only if the
+        # stream does not resume: `released` gives its value then.
+        self._extra: Any = None
         self._first: Any = None
         self._last: Any = call.method.parse(b"")
 
@@ -127,7 +129,8 @@ class StreamState(Generic[Response, Plain]):
         return self._note(response)
 
     def released(self) -> Plain | None:
-        """The plain value of an extra response, for a stream that does not resume."""
+        """The plain value of the extra response; None if there is none. Only for a stream that does
+        not resume."""
         response, self._extra = self._extra, None
         if response is None:
             return None
