@@ -34,7 +34,7 @@ pub const BOUNDARIES: [Boundary; 6] = [
 
 /// It cannot be decided by the text near a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unclear;
+pub struct Undecided;
 
 /// A text in which boundaries are looked for.
 #[derive(Clone, Copy)]
@@ -44,15 +44,15 @@ pub struct Part<'a> {
     pub is_start: bool,
 }
 
-/// The last boundary of a kind behind `start` and at or before `place` that `is_wanted`; `place` is a
+/// The last boundary of a kind after `start` and at or before `place` that `is_wanted`; `place` is a
 /// character boundary inside the text.
 pub fn last(
     boundary: Boundary,
     part: Part<'_>,
     start: usize,
     place: usize,
-    mut is_wanted: impl FnMut(usize) -> Result<bool, Unclear>,
-) -> Result<Option<usize>, Unclear> {
+    mut is_wanted: impl FnMut(usize) -> Result<bool, Undecided>,
+) -> Result<Option<usize>, Undecided> {
     let text = part.text;
     if matches!(boundary, Boundary::Line | Boundary::Paragraph) {
         let mut place = place;
@@ -78,19 +78,19 @@ pub fn last(
 }
 
 /// Whether a place inside the text is a boundary of a kind.
-pub fn is_at(boundary: Boundary, part: Part<'_>, place: usize) -> Result<bool, Unclear> {
+pub fn is_at(boundary: Boundary, part: Part<'_>, place: usize) -> Result<bool, Undecided> {
     let before = floor(part.text, place - 1);
     Ok(last(boundary, part, before, place, |_| Ok(true))?.is_some())
 }
 
-/// The boundaries of a kind behind `low` and up to `high`; where that is the end of the text, the text
+/// The boundaries of a kind after `low` and up to `high`; where that is the end of the text, the text
 /// is complete.
 pub fn between(
     boundary: Boundary,
     part: Part<'_>,
     low: usize,
     high: usize,
-) -> Result<Vec<usize>, Unclear> {
+) -> Result<Vec<usize>, Undecided> {
     match boundary {
         Boundary::CodePoint => Ok((low + 1..=high)
             .filter(|&place| part.text.is_char_boundary(place))
@@ -112,14 +112,14 @@ pub fn between(
 
 /// As `between`, by Unicode Standard Annex 29.
 ///
-/// What stands before a letter or a line end changes no boundary behind it, and what stands behind
+/// What stands before a letter or a line end changes no boundary after it, and what stands after
 /// one changes none before it: no rule of Unicode Standard Annex 29 looks beyond one.
 fn parts_between(
     level: Level,
     part: Part<'_>,
     low: usize,
     high: usize,
-) -> Result<Vec<usize>, Unclear> {
+) -> Result<Vec<usize>, Undecided> {
     let text = part.text;
     let mut first = low;
     while !next_char(text, first).is_some_and(resets) {
@@ -127,11 +127,11 @@ fn parts_between(
             if part.is_start {
                 break;
             }
-            return Err(Unclear);
+            return Err(Undecided);
         }
         first = floor(text, first - 1);
         if low - first > FAR {
-            return Err(Unclear);
+            return Err(Undecided);
         }
     }
     if level == Level::Sentence && high < text.len() && !sentences::may_end(&text[first..high]) {
@@ -139,13 +139,13 @@ fn parts_between(
     }
     let mut last = high;
     while high < text.len() {
-        let next = next_char(text, last).ok_or(Unclear)?;
+        let next = next_char(text, last).ok_or(Undecided)?;
         last += next.len_utf8();
         if resets(next) {
             break;
         }
         if last - high > FAR {
-            return Err(Unclear);
+            return Err(Undecided);
         }
     }
     let ends = breaks::ends(&text[first..last], level);
@@ -163,7 +163,7 @@ fn resets(character: char) -> bool {
     }
 }
 
-/// The last line end behind `start` and at or before `place`.
+/// The last line end after `start` and at or before `place`.
 fn last_line_end(text: &str, start: usize, mut place: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     while place > start {

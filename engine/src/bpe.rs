@@ -91,7 +91,7 @@ impl Bpe {
         })
     }
 
-    pub fn splitter(&self) -> &'static str {
+    pub fn splitter_name(&self) -> &'static str {
         self.splitter.name()
     }
 
@@ -275,7 +275,7 @@ impl Bpe {
         }
     }
 
-    pub(crate) fn pattern(&self) -> &Splitter {
+    pub(crate) fn splitter(&self) -> &Splitter {
         &self.splitter
     }
 

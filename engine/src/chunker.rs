@@ -1,7 +1,7 @@
 //! Ordinary text as chunks of a limited number of tokens each: what `context/splitting.py` finds, for
 //! texts in which split points are near.
 
-use crate::boundaries::{self, BOUNDARIES, Boundary, Part, Unclear, floor};
+use crate::boundaries::{self, BOUNDARIES, Boundary, Part, Undecided, floor};
 use crate::bpe::Bpe;
 use crate::cancel;
 use crate::scan::{Beyond, Scan};
@@ -124,7 +124,7 @@ impl Bpe {
 
 impl Scan<'_> {
     /// The chunk from `start` on.
-    fn chunk(&mut self, next: Next, rule: Rule, known: Option<usize>) -> Result<Chunk, Unclear> {
+    fn chunk(&mut self, next: Next, rule: Rule, known: Option<usize>) -> Result<Chunk, Undecided> {
         let Next {
             start,
             covered,
@@ -160,11 +160,11 @@ impl Scan<'_> {
                 return Ok(made(end, count, coarsest(self.part, end, boundary)?));
             }
         }
-        Err(Unclear)
+        Err(Undecided)
     }
 
-    /// The longest overlap with the chunk behind one.
-    fn overlap(&self, chunk: &Chunk, budget: usize) -> Result<Next, Unclear> {
+    /// The longest overlap of a chunk with the next one, and where that starts.
+    fn overlap(&self, chunk: &Chunk, budget: usize) -> Result<Next, Undecided> {
         let end = chunk.end;
         let none = Next {
             start: end,
@@ -184,7 +184,7 @@ impl Scan<'_> {
 }
 
 /// The coarsest boundary at `end`, which is one of `at_least`.
-fn coarsest(part: Part<'_>, end: usize, at_least: Boundary) -> Result<Boundary, Unclear> {
+fn coarsest(part: Part<'_>, end: usize, at_least: Boundary) -> Result<Boundary, Undecided> {
     for boundary in BOUNDARIES.into_iter().rev() {
         if boundary == at_least || boundaries::is_at(boundary, part, end)? {
             return Ok(boundary);

@@ -94,12 +94,12 @@ impl Bpe {
                     counts: Counts::new(),
                 });
             }
-            self.pattern().fill(text, last.place, &mut ends);
+            self.splitter().fill(text, last.place, &mut ends);
             for group in ends.as_slice().chunks(GROUP) {
                 let last = marks[marks.len() - 1];
                 let count = last.count + self.count_pieces(text, last.place, group);
                 if count > budget {
-                    return self.narrow(text, budget, is_complete, near, group, marks);
+                    return self.search_group(text, budget, is_complete, near, group, marks);
                 }
                 let start = if group.len() > 1 {
                     group[group.len() - 2]
@@ -114,7 +114,7 @@ impl Bpe {
     }
 
     /// Go on with the pre-tokens of a group, among which there come to be too many tokens.
-    fn narrow(
+    fn search_group(
         &self,
         text: &str,
         budget: usize,
@@ -149,7 +149,7 @@ impl Bpe {
             let (beyond, counts) = if next.settled - last.place <= near {
                 (next.settled, Counts::new())
             } else {
-                self.far(text, last.place, end, budget - last.count)
+                self.look_into(text, last.place, end, budget - last.count)
             };
             // A text that is cut earlier has other pre-tokens before this one.
             let beyond = beyond.max(last.settled);
@@ -169,7 +169,7 @@ impl Bpe {
 
     /// As `beyond`, for the text from `start` on, where the pre-token up to `end` has more than
     /// `budget` tokens.
-    fn far(&self, text: &str, start: usize, end: usize, budget: usize) -> (usize, Counts) {
+    fn look_into(&self, text: &str, start: usize, end: usize, budget: usize) -> (usize, Counts) {
         let bytes = text.as_bytes();
         let longest = self.lengths().longest();
         let mut prefixes = Prefixes::new(self, bytes, start);
@@ -221,7 +221,7 @@ impl Bpe {
         let mut least = prefixes.count(place);
         let (mut ends, mut at, mut before) = (Ends::new(), start, 0);
         while at < cut.len() {
-            self.pattern().fill(cut, at, &mut ends);
+            self.splitter().fill(cut, at, &mut ends);
             for &end in ends.as_slice() {
                 before += if at == start {
                     prefixes.count(end)
@@ -237,9 +237,9 @@ impl Bpe {
         (before, least.min(before))
     }
 
-    /// Where to look for the longest end of ordinary text that has at most `budget` tokens: `far` the
-    /// other way round. The last tokens of a merged text are what their own bytes merge to as well.
-    /// The pre-token that holds a token ends where it does for one of the characters before it.
+    /// Where to look for the longest end of ordinary text that has at most `budget` tokens, by the same
+    /// rules: the last tokens of a merged text are what their own bytes merge to as well. The pre-token
+    /// that holds a token ends where it does for one of the characters before it.
     ///
     /// `text` is complete, or the end of a longer one: None if that has to be longer.
     pub fn fit_end(&self, text: &str, budget: usize, is_complete: bool) -> Option<End> {
@@ -294,7 +294,7 @@ impl Bpe {
     pub(crate) fn count_split(&self, text: &str) -> usize {
         let (mut ends, mut at, mut count) = (Ends::new(), 0, 0);
         while at < text.len() {
-            self.pattern().fill(text, at, &mut ends);
+            self.splitter().fill(text, at, &mut ends);
             count += self.count_pieces(text, at, ends.as_slice());
             at = ends.as_slice().last().copied().unwrap_or(text.len());
         }
@@ -304,7 +304,7 @@ impl Bpe {
     fn ids_of_text(&self, text: &str) -> Vec<u32> {
         let (mut ends, mut at, mut ids) = (Ends::new(), 0, Ids::default());
         while at < text.len() {
-            self.pattern().fill(text, at, &mut ends);
+            self.splitter().fill(text, at, &mut ends);
             self.give_pieces(text.as_bytes(), at, ends.as_slice(), &mut ids);
             at = ends.as_slice().last().copied().unwrap_or(text.len());
         }
@@ -341,10 +341,10 @@ impl Bpe {
         count: usize,
     ) -> Mark {
         let (bytes, Range { start, end }) = (text.as_bytes(), pre_token);
-        let reach = self.pattern().reach(bytes, start, end) + PEEK;
+        let reach = self.splitter().reach(bytes, start, end) + PEEK;
         // What follows an incomplete text may move the end.
         let settled = if is_complete || reach < bytes.len() {
-            self.pattern().reach_of_cut(bytes, start, end) + PEEK
+            self.splitter().reach_of_cut(bytes, start, end) + PEEK
         } else {
             reach
         };

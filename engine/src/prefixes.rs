@@ -29,7 +29,7 @@ impl<'a> Prefixes<'a> {
         }
     }
 
-    /// The tokens of the bytes up to `end`, behind the start, as a pre-token.
+    /// The tokens of the bytes up to `end`, which is after the start, as a pre-token.
     pub fn count(&mut self, end: usize) -> usize {
         let count = self.merged(end);
         if self.neighbours.is_token(&self.text[self.start..end]) {
@@ -57,7 +57,7 @@ impl<'a> Prefixes<'a> {
         self.merge(end).len()
     }
 
-    /// The ids of the bytes up to `end`, behind the start; where each ends is known then.
+    /// The ids of the bytes up to `end`, which is after the start. Afterwards it is known where each ends.
     pub fn merge(&mut self, end: usize) -> Vec<u32> {
         let ids = self.neighbours.core.ids_of(&self.text[self.start..end]);
         // One token may be a whole pre-token that its bytes do not merge to.

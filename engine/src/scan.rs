@@ -6,7 +6,7 @@
 //! and a cut is counted alone. After the first end before which there are too many tokens, nothing
 //! fits.
 
-use crate::boundaries::{self, Boundary, Part, Unclear, floor};
+use crate::boundaries::{self, Boundary, Part, Undecided, floor};
 use crate::bpe::Bpe;
 use crate::fit::{PEEK, ceil};
 use crate::output::Sums;
@@ -18,13 +18,13 @@ const WINDOW: usize = 16 * 1024;
 /// Minimum bytes of text that are split at once: text far ahead is not in the processor's cache.
 const MIN_WINDOW: usize = 4 * 1024;
 
-/// Bytes of text that are split at once where a near position was split before.
+/// Bytes of text that are split at once, near a position up to which text was split before.
 const RESTART: usize = 192;
 
 /// Ends of pre-tokens that are kept when they are passed.
 const MAX_PASSED: usize = 4096;
 
-/// The bytes of the longest pre-token, and of what is looked through for a split point.
+/// Maximum bytes of a pre-token, and of the text that is searched for a split point.
 const NEAR: usize = 256;
 
 /// Where there are too many tokens.
@@ -124,7 +124,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Split more of the text. Returns whether there was more.
-    pub fn extend(&mut self) -> Result<bool, Unclear> {
+    pub fn extend(&mut self) -> Result<bool, Undecided> {
         let known = self.places[self.first..].last();
         let at = known.copied().unwrap_or(self.start);
         if at == self.text.len() {
@@ -143,9 +143,9 @@ impl<'a> Scan<'a> {
 
     /// Find the next ends of pre-tokens from one on, of text up to `window`. Returns how many of
     /// `ends` are certain, and near each other.
-    fn read(&mut self, at: usize, window: usize) -> Result<usize, Unclear> {
+    fn read(&mut self, at: usize, window: usize) -> Result<usize, Undecided> {
         let seen = &self.text[..window];
-        self.core.pattern().fill(seen, at, &mut self.ends);
+        self.core.splitter().fill(seen, at, &mut self.ends);
         let mut ends = self.ends.as_slice();
         // Text after the window may change the last pre-tokens in it.
         if window < self.text.len() {
@@ -169,19 +169,19 @@ impl<'a> Scan<'a> {
                 .take_while(|&&end| end - std::mem::replace(&mut from, end) <= NEAR)
                 .count()
         };
-        if near == 0 { Err(Unclear) } else { Ok(near) }
+        if near == 0 { Err(Undecided) } else { Ok(near) }
     }
 
     /// Where there are more than `budget` tokens. `known`: None for a complete text; otherwise
     /// only what stands before it decides.
-    pub fn beyond(&mut self, budget: usize, known: Option<usize>) -> Result<Beyond, Unclear> {
+    pub fn beyond(&mut self, budget: usize, known: Option<usize>) -> Result<Beyond, Undecided> {
         let text = self.text;
         let most = self.before + budget;
         while self.sums.sums.last().is_none_or(|&sum| sum <= most) {
             if !self.extend()? {
                 return match known {
                     None => Ok(Beyond::AllFits(self.sums.count - self.before)),
-                    Some(_) => Err(Unclear),
+                    Some(_) => Err(Undecided),
                 };
             }
         }
@@ -200,10 +200,10 @@ impl<'a> Scan<'a> {
             beyond = beyond.min(self.settled(index));
         }
         if beyond - fits > NEAR {
-            return Err(Unclear);
+            return Err(Undecided);
         }
         if known.is_some_and(|known| beyond > known || beyond == text.len()) {
-            return Err(Unclear);
+            return Err(Undecided);
         }
         Ok(Beyond::Place(beyond))
     }
@@ -215,7 +215,7 @@ impl<'a> Scan<'a> {
         boundary: Boundary,
         budget: usize,
         beyond: usize,
-    ) -> Result<Option<(usize, usize)>, Unclear> {
+    ) -> Result<Option<(usize, usize)>, Undecided> {
         let place = floor(self.text, beyond - 1);
         let mut count = 0;
         let found = boundaries::last(boundary, self.part, self.start, place, |end| {
@@ -233,7 +233,7 @@ impl<'a> Scan<'a> {
         end: usize,
         count: usize,
         budget: usize,
-    ) -> Result<Option<(usize, usize)>, Unclear> {
+    ) -> Result<Option<(usize, usize)>, Undecided> {
         // The last split point from which on there are too many, and the tokens before it.
         let places = &self.places[self.first..];
         let sums = &self.sums.sums[self.first..];
@@ -257,7 +257,7 @@ impl<'a> Scan<'a> {
                 .find(|&(_, &place)| is_split_point(self.text, place));
             let (high, rest) = point.map_or((end, 0), |(index, &place)| (place, after(index)));
             if high - low > NEAR {
-                return Err(Unclear);
+                return Err(Undecided);
             }
             for start in boundaries::between(boundary, self.part, low, high)? {
                 let count = rest + self.core.count_split(&self.text[start..high]);
@@ -271,7 +271,7 @@ impl<'a> Scan<'a> {
     }
 
     /// The tokens from the start up to a cut.
-    fn count_to(&self, end: usize) -> Result<usize, Unclear> {
+    fn count_to(&self, end: usize) -> Result<usize, Undecided> {
         let places = &self.places[self.first..];
         let mut index = self.first + places.partition_point(|&place| place <= end);
         let mut from = self.start;
@@ -280,7 +280,7 @@ impl<'a> Scan<'a> {
             index -= 1;
             let place = self.places[index];
             if end - place > NEAR {
-                return Err(Unclear);
+                return Err(Undecided);
             }
             if self.settled(index) <= end {
                 from = place;
@@ -289,7 +289,7 @@ impl<'a> Scan<'a> {
             }
         }
         if end - from > NEAR {
-            return Err(Unclear);
+            return Err(Undecided);
         }
         Ok(count + self.core.count_split(&self.text[from..end]))
     }
@@ -308,7 +308,7 @@ impl<'a> Scan<'a> {
         if end < text.len() && is_split_point(text, end) {
             return end;
         }
-        let reach = self.core.pattern().reach(text.as_bytes(), start, end);
+        let reach = self.core.splitter().reach(text.as_bytes(), start, end);
         ceil(self.text, reach + PEEK)
     }
 }

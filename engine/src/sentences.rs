@@ -1,6 +1,6 @@
 //! The ends of sentences, by rules SB1 to SB998 of Unicode Standard Annex 29, in linear time.
 //!
-//! `unicode-segmentation` looks ahead again at each character behind a full stop, which is quadratic.
+//! `unicode-segmentation` looks ahead again at each character after a full stop, which is quadratic.
 //! Its tables are private: the property of a character is found from where it ends sentences.
 
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -23,7 +23,7 @@ pub struct Suffixes<'a> {
 
 /// The ends of one pre-token.
 struct Part {
-    /// The tokens of the text behind it.
+    /// The tokens of the text after it.
     rest: usize,
     /// By the place where an end starts: its first token, and how many it has.
     known: HashMap<usize, (u32, usize)>,
@@ -67,7 +67,7 @@ impl<'a> Suffixes<'a> {
     fn end_of(&mut self, start: usize) -> usize {
         *self.ends.entry(start).or_insert_with(|| {
             let mut ends = Ends::new();
-            self.core.pattern().fill(self.text, start, &mut ends);
+            self.core.splitter().fill(self.text, start, &mut ends);
             ends.as_slice().first().copied().unwrap_or(self.text.len())
         })
     }

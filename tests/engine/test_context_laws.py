@@ -93,6 +93,15 @@ def test_other_formats(backend: BackendName, name: str, tmp_path: Path) -> None:
         check(encoding, encode, text, cases, [cases.cut(cases.rng.choice([0, 1, 2, 3, 8]))])
 
 
+def test_the_template_counts_in_every_chunk(tmp_path: Path) -> None:
+    """Laws S1 to S6, of ordinary text, which the core splits by itself."""
+    encoding, encode = other("ranks, a template", tmp_path, "native")
+    assert encoding.template
+    options = SplitOptions(8, 2, add_special_tokens=True)
+    count = counts(encode, Cut(8, template=True))
+    check_split(Library(encoding), "one two three, four five. " * 4, options, count, [])
+
+
 END = "<|endoftext|>"
 
 

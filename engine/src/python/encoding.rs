@@ -73,7 +73,7 @@ impl Bpe {
 
     #[getter]
     fn splitter(&self) -> &'static str {
-        self.core.splitter()
+        self.core.splitter_name()
     }
 
     #[getter]

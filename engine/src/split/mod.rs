@@ -141,14 +141,14 @@ impl Splitter {
     }
 
     /// Returns the end of the text examined to find that a pre-token goes from `start` to `end`,
-    /// except for up to three characters beyond. At most that of the next pre-token. Valid only if
-    /// `has_split_points`.
+    /// except for up to three characters beyond. It never exceeds the reach of the next pre-token.
+    /// Valid only if `has_split_points`.
     pub fn reach(&self, text: &[u8], start: usize, end: usize) -> usize {
         let cased_words = matches!(self, Splitter::O200k | Splitter::Tekken);
         reach::reach(text, start, end, cased_words)
     }
 
-    /// Returns the same for a text that is cut, where what follows is known to be what it is.
+    /// Returns the same for a text of which no more will follow.
     pub fn reach_of_cut(&self, text: &[u8], start: usize, end: usize) -> usize {
         reach::reach_of_cut(text, start, end, matches!(self, Splitter::Cl100k))
     }
