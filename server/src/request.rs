@@ -32,9 +32,12 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
     let method = shared.protocols.method(parts.uri.path()).copied();
     if method.is_some()
         && parts.method == HttpMethod::POST
-        && !parts.headers.contains_key(header::CONTENT_TYPE)
+        && matches!(
+            content_type(&parts.headers),
+            b"" | b"application/x-www-form-urlencoded" // by default of `curl -d`
+        )
     {
-        return Box::pin(std::future::ready(missing_content_type()));
+        return Box::pin(std::future::ready(no_message_type()));
     }
     let is_unary = method.is_some_and(|method| method.kind == Kind::Unary);
     let timeout = is_unary.then_some(shared.settings.message_timeout);
@@ -345,10 +348,9 @@ fn known_size(headers: &HeaderMap) -> Option<usize> {
         .checked_sub(prefix)
 }
 
-fn missing_content_type() -> Response<Body> {
+fn no_message_type() -> Response<Body> {
     const HELP: &[u8] =
-        b"{\"code\":\"invalid_argument\",\"message\":\"the content-type header is missing; \
-set content-type: application/json\"}\n";
+        b"{\"code\":\"invalid_argument\",\"message\":\"send content-type: application/json\"}\n";
     let mut response = Response::new(Body::whole(Bytes::from_static(HELP)));
     *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
     let json = HeaderValue::from_static("application/json");
