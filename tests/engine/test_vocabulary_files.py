@@ -228,7 +228,7 @@ def test_a_declared_path_is_relative_to_the_declaration(tmp_path: Path) -> None:
         ('file = "v"\npattern = "gpt2"', "name is missing"),
         ('name = ""\nextends = "gpt2"', "name is missing"),
         ('name = "v"\nfile = "v"\nformat = "tiktoken"', "no pattern"),
-        ('name = "v"\nfile = "v"\npatern = "gpt2"', "unknown key 'patern'"),
+        ('name = "v"\nfile = "v"\npatern = "gpt2"', "unknown key 'patern'; did you mean pattern?"),
         ('name = "v"\nfile = 5', "file must be"),
         ('name = "v"\nfile = "v"\npattern = "gpt2"\nformat = "bpe"', "format must be"),
         ('name = "v"\nfile = "v"\npattern = "gpt2"\nformat = "gpt2"', "encoder_file is missing"),

@@ -165,7 +165,7 @@ def test_an_error_names_the_setting_its_source_and_the_remedy(
     ("text", "said"),
     [
         ("[encodings.mine]\nfile = 'none'\npattern = 'gpt2'", "encodings.mine: "),
-        ("[encodings.mine]\nfyle = 'none'", "encodings.mine: "),
+        ("[encodings.mine]\nfil = 'none'", "encodings.mine: unknown key 'fil'; did you mean file?"),
         ("[encodings.mine]\nextends = 'gpt9'", "encodings.mine: unknown encoding 'gpt9'"),
         (
             "[encodings.mine]\nextends = 'r50k_base'\naliases = ['gpt2']",
@@ -183,10 +183,13 @@ def test_an_error_names_the_setting_its_source_and_the_remedy(
 )
 def test_a_server_does_not_start_with_an_invalid_file(tmp_path: Path, text: str, said: str) -> None:
     prefix = "" if "builtin_encodings" in text else "builtin_encodings = ['r50k_base']\n"
-    ended = check("--config", write_config(tmp_path, prefix + text))
+    path = write_config(tmp_path, prefix + text)
+    ended = check("--config", path)
     assert ended.returncode == 2
     assert ended.stderr.startswith("bytepair-server: ")
-    assert said in ended.stderr
+    source = f" (from file {path})"
+    assert (source in ended.stderr) == text.startswith("[")
+    assert said in ended.stderr.replace(source, "")
     assert "Traceback" not in ended.stderr
     assert not ended.stdout
 
@@ -231,9 +234,11 @@ def test_a_valid_configuration_is_reported_as_valid() -> None:
     ],
 )
 def test_flagged_tokens_must_exist(tmp_path: Path, table: str, said: str) -> None:
-    ended = check("--config", write_config(tmp_path, f"[flagged_tokens]\n{table}"))
+    path = write_config(tmp_path, f"[flagged_tokens]\n{table}")
+    ended = check("--config", path)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert said in ended.stderr
+    setting, _, problem = said.partition(": ")
+    assert f"{setting} (from file {path}): {problem}" in ended.stderr
 
 
 @pytest.mark.slow

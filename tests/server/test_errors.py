@@ -268,6 +268,17 @@ def test_a_call_beyond_the_limit_is_rejected_with_a_retry_delay(serve: Serve) ->
     assert server.stub.Count(tokenizer_pb2.CountRequest(encoding="cl100k_base")).count == 0
 
 
+@pytest.mark.parametrize(
+    ("known", "example"), [(["cl100k_base", "gpt-4o"], "gpt-4o"), (["mine"], "mine")]
+)
+def test_a_call_without_an_encoding_is_told_one_that_is_served(
+    known: list[str], example: str
+) -> None:
+    failure = status.failure_of(engine_errors.UnknownEncoding("", known))
+    assert failure is not None
+    assert failure.message == f'no encoding given; set "encoding", such as "{example}"'
+
+
 def test_every_exception_type_has_a_row() -> None:
     ours = set(errors.RequestRejected.__subclasses__())
     theirs = {

@@ -50,7 +50,8 @@ def test_a_port_in_use_is_a_clear_error(setting: str) -> None:
     assert ended.returncode == 2
     name = setting.replace("-", "_")
     assert f"bytepair-server: {name} {address}: cannot listen" in ended.stderr
-    assert "Address already in use" in ended.stderr
+    assert "Address already in use;" in ended.stderr
+    assert f"by --{setting}" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 

@@ -23,6 +23,7 @@ A declaration can also extend a built-in encoding:
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -125,8 +126,10 @@ class EncodingSpec:
         source = f"encoding {name!r}"
         for key, value in table.items():
             if key not in _KEYS:
+                nearest = difflib.get_close_matches(key, _KEYS, n=1)
+                hint = f"did you mean {nearest[0]}? The keys" if nearest else "the keys"
                 raise VocabularyError(
-                    source, f"unknown key {key!r}", f"use one of {', '.join(sorted(_KEYS))}"
+                    source, f"unknown key {key!r}", f"{hint} are {', '.join(sorted(_KEYS))}"
                 )
             kind, is_kind = _KEYS[key]
             if not is_kind(value):

@@ -208,7 +208,8 @@ def _entry(name: str, other_names: list[str], settings: Settings, base_dir: Path
         return replace(verified(encoding, other_names), is_pinned=_is_pinned(spec))
     except (VocabularyError, UnknownEncoding) as error:
         setting = f"builtin_encodings: {name}" if table is None else f"encodings.{name}"
-        raise ConfigurationError(f"{setting}: {error}") from error
+        said = str(error).removeprefix(f"encoding {name!r}: ")  # the setting names it
+        raise ConfigurationError(f"{setting}: {said}") from error
 
 
 def _is_pinned(spec: EncodingSpec) -> bool:

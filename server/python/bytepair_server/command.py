@@ -28,6 +28,7 @@ def run(arguments: Sequence[str]) -> int:
         The exit status: 0 after a drain, 2 if the server could not start, 3 if no
         worker could start.
     """
+    configuration = None
     try:
         configuration = loader.load(arguments, os.environ)
         if configuration.check_only:
@@ -47,7 +48,8 @@ def run(arguments: Sequence[str]) -> int:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             idle = runner.run(_serve(configuration))
     except (ConfigurationError, SelfTestFailed) as error:
-        sys.stderr.write(f"bytepair-server: {error}\n")
+        said = str(error) if configuration is None else configuration.with_source(str(error))
+        sys.stderr.write(f"bytepair-server: {said}\n")
         return EXIT_CONFIGURATION
     if not idle:
         # Do not wait for threads that outlasted the grace time.

@@ -140,7 +140,7 @@ class Server:
             # Binding would silently take the socket from the other server.
             raise ConfigurationError(
                 f"grpc_address {address}: cannot listen there: another process does; "
-                "stop it, or set another address"
+                "stop it, or set another address by --grpc-address"
             )
         if settings.http_address != NO_ADDRESS and inherited is None:
             listener = listen(settings.http_address)

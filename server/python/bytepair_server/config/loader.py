@@ -66,6 +66,7 @@ class Configuration:
 
     Attributes:
         settings: The settings.
+        file: The file that was read; "" if none was.
         base_dir: What relative paths of the file are relative to.
         check_only: `--check-config` was given.
         ignored_variables: `BYTEPAIR_*` variables that name no setting, each with the one that may
@@ -74,9 +75,17 @@ class Configuration:
     """
 
     settings: Settings
+    file: str
     base_dir: Path
     check_only: bool
     ignored_variables: Mapping[str, str]
+
+    def with_source(self, message: str) -> str:
+        """Add the file to an error that begins with a setting that only a file can have."""
+        setting, colon, rest = message.partition(": ")
+        if setting.partition(".")[0] not in FILE_ONLY:
+            return message
+        return f"{setting} (from file {self.file}){colon}{rest}"
 
 
 def contents(setting: str, path: Path) -> bytes:
@@ -131,7 +140,8 @@ def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Configurat
         settings = Settings.model_validate(values)
     except ValidationError as error:
         raise ConfigurationError("\n".join(_explain(error, origin))) from None
-    return Configuration(settings, Path(path).parent if path else Path(), check_only, ignored)
+    file = path or ""
+    return Configuration(settings, file, Path(file).parent, check_only, ignored)
 
 
 def _from_here(name: str, value: str) -> str:

@@ -79,8 +79,11 @@ def listen(address: str) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
+        # The standard library adds the address to the reason.
+        reason = str(error.strerror or error).partition(" (while ")[0]
         raise ConfigurationError(
-            f"http_address {address}: cannot listen: {error.strerror}; set another address, or none"
+            f"http_address {address}: cannot listen: {reason}; set another address, or none, by "
+            "--http-address"
         ) from None
 
 

@@ -88,6 +88,9 @@ class Failure:
 #: Minimum similarity of a suggested name, by difflib's ratio.
 NEAR: Final = 0.7
 
+#: The example of a name for a call without one, where it is served.
+_EXAMPLE: Final = "gpt-4o"
+
 _ToFailure = Callable[[Any], Failure]
 
 
@@ -131,14 +134,19 @@ def _row(
 def _unknown_encoding(error: engine.UnknownEncoding) -> Failure:
     name = _quoted(error.name)
     nearest = ", ".join(difflib.get_close_matches(name, error.known, cutoff=NEAR))
-    problem = f"unknown encoding {name!r}" if name else "no encoding given"
-    if nearest:
-        problem += f", the nearest known: {nearest}"
+    if name:
+        among = f", the nearest known: {nearest}" if nearest else ""
+        message = (
+            f"unknown encoding {name!r}{among}; ListEncodings shows what this server has, and its "
+            "operator can add a name under [aliases] of its configuration"
+        )
+    else:
+        example = _EXAMPLE if _EXAMPLE in error.known else next(iter(error.known), "")
+        message = f'no encoding given; set "encoding", such as "{example}"'
     return Failure(
         Code.NOT_FOUND,
         "UNKNOWN_ENCODING",
-        f"{problem}; ListEncodings shows what this server has, and its operator can add a name "
-        "under [aliases] of its configuration",
+        message,
         {"encoding": name, "nearest": nearest} if nearest else {"encoding": name},
         field="encoding",
     )
@@ -213,7 +221,7 @@ def _input_too_large(error: errors.InputTooLarge) -> Failure:
 
 
 def _no_split_point(error: errors.NoSplitPoint) -> Failure:
-    advice = f"; the operator's {error.setting} decides this limit" if error.setting else ""
+    advice = f"; {error.setting} of the server decides this limit" if error.setting else ""
     return Failure(
         Code.INVALID_ARGUMENT,
         "INPUT_TOO_LARGE",
@@ -227,8 +235,8 @@ def _no_split_point(error: errors.NoSplitPoint) -> Failure:
 def _not_permitted(error: errors.SpecialTokenNotPermitted) -> Failure:
     token = _quoted(error.token)
     problem = (
-        f"the special token {token!r} of {error.encoding} is not within this caller's ceiling; "
-        "the operator can permit it under [ceiling]"
+        f"the operator does not permit the special token {token!r} of {error.encoding} to this "
+        "caller ([ceiling] of the server's configuration)"
         if error.is_token
         else f"{token!r} is not a special token of {error.encoding}"
     )
@@ -259,7 +267,8 @@ _SPECIAL_TOKEN_IN_TEXT: Final = (
     Code.INVALID_ARGUMENT,
     "SPECIAL_TOKEN_IN_TEXT",
     "the text contains the special token {token!r} at byte {byte_offset}; "
-    "DISALLOWED_SPECIAL_AS_TEXT reads it as ordinary text, unless the operator forbids that",
+    "DISALLOWED_SPECIAL_AS_TEXT reads it as ordinary text, unless the operator forbids that; "
+    "allowed_special, also ALL, permits only what the operator's [ceiling] does",
     "token",
     "byte_offset",
 )
@@ -286,8 +295,8 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
     errors.FormatNotPermitted: _row(
         Code.PERMISSION_DENIED,
         "CHAT_FORMAT_NOT_PERMITTED",
-        "the chat format {format} is not within this caller's ceiling; the operator can permit it "
-        "under [ceiling]",
+        "the operator does not permit the chat format {format} to this caller ([ceiling] of the "
+        "server's configuration)",
         "format",
         field="format",
     ),
