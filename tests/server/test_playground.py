@@ -117,6 +117,15 @@ def test_no_other_path_is_a_file(native: RunningServer, method: str, path: str) 
     assert ask(native.target, path, method).status in (404, 405, 415)
 
 
+@pytest.mark.parametrize("sent", [{}, {"content_type": "application/x-www-form-urlencoded"}])
+def test_a_call_of_another_content_type_is_told_the_one_to_send(
+    native: RunningServer, sent: dict[str, str]
+) -> None:
+    answer = ask(native.target, "/bytepair.v1.TokenizerService/Count", "POST", **sent)
+    assert answer.status == 415
+    assert b"send content-type: application/json" in answer.body
+
+
 def test_the_page_is_small_and_uses_no_other_host() -> None:
     files = playground.files()
     assert sum(len(file.content) for file in files) < 100_000
