@@ -221,7 +221,7 @@ def _input_too_large(error: errors.InputTooLarge) -> Failure:
 
 
 def _no_split_point(error: errors.NoSplitPoint) -> Failure:
-    advice = f"; {error.setting} of the server decides this limit" if error.setting else ""
+    advice = f"; the operator's {error.setting} decides this limit" if error.setting else ""
     return Failure(
         Code.INVALID_ARGUMENT,
         "INPUT_TOO_LARGE",
