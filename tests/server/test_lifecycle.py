@@ -310,7 +310,7 @@ def test_a_replaced_vocabulary_file_prevents_the_start(tmp_path: Path) -> None:
         check=False,
     )
     assert ended.returncode == 2
-    assert "bytepair-server: encodings.mine: " in ended.stderr
+    assert "bytepair-server: encodings.mine (from file " in ended.stderr
     assert "table.tiktoken" in ended.stderr
     assert "0" * 64 in ended.stderr
     assert "Traceback" not in ended.stderr
