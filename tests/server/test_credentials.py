@@ -315,6 +315,23 @@ def check(config: str) -> None:
 
 
 ENCRYPTED = ["tls_cert_file = 'server.pem'", "tls_key_file = 'key.pem'"]
+#: A certificate and its key, made by `openssl x509 -req` without extensions.
+VERSION_1 = """\
+-----BEGIN CERTIFICATE-----
+MIIBJTCBywIUQyz4Q1hkMZo+Xc3LdbAsq8uhqc8wCgYIKoZIzj0EAwIwFDESMBAG
+A1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyNTE0MDgyMloYDzI4NDgwNDA5MTQwODIy
+WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
+AATSnluoGa4m0JN8xRDrE65d0YJ85ncD5NkQaPc37HiBE7yc/gI8c1MtImltnCmg
+uuZwL8VhZ6RpRiVrLx+GwpsYMAoGCCqGSM49BAMCA0kAMEYCIQDtqCx9B3xt4+YF
+UrxBhiKBthuspedDUSqJ4GYheLnLTwIhALymuSJ2svnB35d6Vrj0rNwHG0XWVo6g
+Uqt43a/HuwIh
+-----END CERTIFICATE-----
+-----BEGIN EC PRIVATE KEY-----
+MHcCAQEEIPaQe2RdAaOwbhJeKU0TnRMxW41XgNQhgjUspLSO7Z+FoAoGCCqGSM49
+AwEHoUQDQgAE0p5bqBmuJtCTfMUQ6xOuXdGCfOZ3A+TZEGj3N+x4gRO8nP4CPHNT
+LSJpbZwpoLrmcC/FYWekaUYlay8fhsKbGA==
+-----END EC PRIVATE KEY-----
+"""
 KNOWN = ["[callers.a]", "certificates = ['dns:a.example']"]
 
 
@@ -345,6 +362,10 @@ KNOWN = ["[callers.a]", "certificates = ['dns:a.example']"]
             "odd.pem: gRPC does not support this key; use RSA, or EC with P-256",
         ),
         (
+            ["tls_cert_file = 'v1.pem'", "tls_key_file = 'v1.pem'"],
+            "v1.pem: is of X.509 version 1, which has no subjectAltName",
+        ),
+        (
             [*ENCRYPTED, "tls_client_ca_file = 'old-ca.pem'", *KNOWN],
             f"to {YESTERDAY:%Y-%m-%d %H:%M} UTC, and by",
         ),
@@ -363,7 +384,8 @@ def test_contradictory_credential_settings_are_refused(
     tmp_path: Path, lines: list[str], said: str, authority: Authority
 ) -> None:
     authority.server().write(tmp_path)
-    authority.client(curve=ec.SECP256K1()).write(tmp_path, "odd.pem", "odd-key.pem")
+    authority.client(curve=ec.SECP521R1()).write(tmp_path, "odd.pem", "odd-key.pem")
+    (tmp_path / "v1.pem").write_text(VERSION_1)
     authority.server(until=YESTERDAY).write(tmp_path, "old.pem", "old-key.pem")
     (tmp_path / "old-ca.pem").write_bytes(authority.until(YESTERDAY))
     (tmp_path / "other.pem").write_bytes(authority.server().key)

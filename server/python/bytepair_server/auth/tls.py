@@ -100,7 +100,12 @@ def _check(setting: str, chain: bytes) -> None:
         key = own.public_key()
     except ValueError:
         raise ConfigurationError(f"{setting}: holds no certificate that can be read") from None
-    curves = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
+    if own.version is not x509.Version.v3:
+        raise ConfigurationError(
+            f"{setting}: is of X.509 version 1, which has no subjectAltName, so most clients would "
+            "reject it; issue it with one"
+        )
+    curves = (ec.SECP256R1, ec.SECP384R1)
     if not isinstance(key, rsa.RSAPublicKey | ed25519.Ed25519PublicKey) and not (
         isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, curves)
     ):
