@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from bytepair.v1 import stream_pb2
-from bytepair_client._streams.buffer import MAX_KEPT_REQUESTS
+from bytepair_client._errors import InvalidUtf8, UnknownTokenId
+from bytepair_client._streams.buffer import MAX_KEPT_REQUESTS, shift
 from bytepair_client._streams.ids import IdsBuffer
 from bytepair_client._streams.text import TextBuffer
 from bytepair_engine import (
@@ -244,3 +245,13 @@ def test_ids_that_never_settle_are_kept_up_to_a_limit(caplog: pytest.LogCaptureF
         )
     assert not buffer.can_rewind
     assert [record.name for record in caplog.records] == ["bytepair_client"]
+
+
+def test_a_corrected_position_changes_no_other_number_of_the_message() -> None:
+    message = "no token has id 3000, which is at index 3"
+    unknown = UnknownTokenId(message, metadata={"index": "3", "id": "3000"})
+    shift(unknown, "index", 10)
+    assert (str(unknown), unknown.index) == ("no token has id 3000, which is at index 13", 13)
+    not_utf8 = InvalidUtf8("data is not UTF-8 at byte 8", metadata={"byte_offset": "8"})
+    shift(not_utf8, "byte_offset", 2)
+    assert (str(not_utf8), not_utf8.byte_offset) == ("data is not UTF-8 at byte 10", 10)

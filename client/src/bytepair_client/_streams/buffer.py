@@ -156,8 +156,10 @@ class SendBuffer(ABC, Generic[Part]):
 
 
 def shift(failure: TokenizerError, name: str, by: int) -> None:
-    """Add `by` to a position in the metadata and the message of an error."""
+    """Add `by` to a position in the metadata and the message of an error, `name` being "index" or
+    "byte_offset"."""
     value = failure.metadata.get(name, "")
     if by and value.isdecimal():
         failure.metadata[name] = str(int(value) + by)
-        failure.message = failure.message.replace(value, failure.metadata[name], 1)
+        where = f"at {name.partition('_')[0]} "  # other numbers may have the same digits
+        failure.message = failure.message.replace(where + value, where + failure.metadata[name], 1)
