@@ -257,6 +257,18 @@ def test_an_output_that_cannot_be_written(shell: Shell) -> None:
     assert ran.stderr == "bytepair: cannot write the output: No space left on device\n"
 
 
+def test_standard_error_may_be_closed(shell: Shell) -> None:
+    for name, status, output in (("b.txt", 0, b"3 b.txt\n"), ("missing", 1, b"")):
+        ran = subprocess.run(
+            ["sh", "-c", 'exec "$@" 2>&-', "sh", *command("count", name)],
+            stdout=subprocess.PIPE,
+            cwd=shell.folder,
+            env=clean_environment(**shell.variables),
+            check=False,
+        )
+        assert (ran.returncode, ran.stdout) == (status, output)
+
+
 @pytest.mark.parametrize(
     "arguments", [(), ("nope",), ("count", "--nope"), ("count", "--timeout", "soon"), ("decod",)]
 )

@@ -68,6 +68,19 @@ def test_a_log_that_cannot_be_written_does_not_fail_a_call_or_the_server(
         _serves_and_ends(server, address)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_server_runs_without_standard_streams(workers: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    flags = ("--grpc-address", address, "--http-address", "none", "--workers", workers)
+    closed = ("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh")
+    server = subprocess.Popen(
+        [*closed, *command(*flags, "--builtin-encodings", "cl100k_base")], env=clean_environment()
+    )
+    _serves_and_ends(server, address)
+
+
 def _serves_and_ends(server: subprocess.Popen[bytes], address: str) -> None:
     try:
         until = monotonic() + START_SECONDS

@@ -44,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status, as `bytepair --help` describes it.
     """
+    _open_standard_streams()
     arguments = sys.argv[1:] if arguments is None else arguments
     command = arguments[0] if arguments else ""
     try:
@@ -63,6 +64,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         sys.stderr.write(f"bytepair: cannot write the output: {error.strerror}\n")
         return ExitStatus.FAILED
+
+
+def _open_standard_streams() -> None:
+    """Open those of the descriptors 0 to 2 that are closed: otherwise a file or a connection would
+    get the number, and receive what is written to standard error."""
+    # Reading from 0 and writing to 1 fail as before.
+    for descriptor, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, mode)  # gets the lowest free number
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
 
 
 def _run_other(command: str, arguments: Sequence[str]) -> int:
