@@ -80,6 +80,21 @@ def test_nothing_is_sent_before_the_first_piece_is_requested(clients: Clients) -
         assert len(server.metadata) == 1
 
 
+def test_a_stream_may_be_closed_while_it_waits_for_the_rate_limit(clients: Clients) -> None:
+    with ScriptedStreams(echo) as server:
+        client = clients(server.target, encoding="any", max_requests_per_second=1)
+        with client.decode_stream([1]) as first:
+            next(first)
+        ends: list[object] = []
+        stream = client.decode_stream(Model())
+        reader = threading.Thread(target=lambda: ends.append(next(stream, None)))
+        reader.start()
+        time.sleep(0.2)  # the other stream started less than a second ago
+        stream.close()
+        reader.join(30)
+        assert (ends, len(server.metadata)) == ([None], 1)
+
+
 def test_a_stream_has_a_deadline_only_if_it_is_given_one(clients: Clients) -> None:
     left: list[float] = []
 

@@ -54,7 +54,8 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
 
     async def _begin(self, source: Iterable[Any] | AsyncIterable[Any]) -> None:
         await asyncio.sleep(self._attempts.rate_delay())
-        self._requests.begin(self._start(), source)
+        if not self._requests.state.over:  # closed meanwhile, by another task
+            self._requests.begin(self._start(), source)
 
     async def _receive(self, call: Duplex[Response]) -> Response | None:
         try:

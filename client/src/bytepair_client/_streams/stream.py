@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterable, Iterator
 from contextvars import copy_context
 from typing import Any, Generic, Self, cast
@@ -55,8 +54,9 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
         self.close()
 
     async def _begin(self, source: Iterable[Any]) -> None:
-        self._begin_attempt()
-        self._read_source(source)
+        if self._requests.wait(self._attempts.rate_delay()):
+            self._begin_attempt()
+            self._read_source(source)
 
     async def _receive(self, call: Any) -> Response | None:
         try:
@@ -67,7 +67,7 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
             raise self._client._error(cast(FailedCall, error), self._timeout) from error
 
     async def _resume(self, seconds: float) -> bool:
-        if not self._requests.wait(seconds):
+        if not self._requests.wait(seconds + self._attempts.rate_delay()):
             return False
         source = self._requests.resume()
         self._begin_attempt()
@@ -77,9 +77,10 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
 
     def _begin_attempt(self) -> None:
         requests = self._requests
-        time.sleep(self._attempts.rate_delay())
         sent = requests.of_attempt()
         requests.call = self._client._start(self._method, sent, self._attempts.begin())
+        if requests.state.over:  # closed meanwhile, by another thread
+            requests.stop(cancel=True)
 
     def _read_source(self, source: Iterable[Any]) -> None:
         threading.Thread(
@@ -160,7 +161,7 @@ class _Requests(Generic[Response, Plain]):
             yield request
 
     def wait(self, seconds: float) -> bool:
-        """Wait before another attempt. Returns False if the stream was closed meanwhile."""
+        """Wait before an attempt. Returns False if the stream was closed meanwhile."""
         with self._changed:
             self._attempt += 1
             self._changed.notify_all()  # ends the requests of the last attempt

@@ -180,8 +180,9 @@ class StreamEncoder(_TextStream):
                 `bytes_consumed`: the text before that point, or at least its last character. Its
                 ids are not returned, nor those of the template before a text. "" at the start.
         Raises:
-            InvalidOption: `can_stream` is false, or another argument is invalid. `feed` and
-                `finish` raise it if a special token extends from `preceding_text` into the text.
+            InvalidOption: `can_stream` is false, or another argument is invalid. With a pipeline,
+                `feed` and `finish` raise it if a special token starts with the last character of
+                `preceding_text` and extends into the text.
         """
         super().__init__(
             encoding,
