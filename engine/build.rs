@@ -28,6 +28,8 @@ const CLASSES: [(u8, &str); 9] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
+    #[cfg(feature = "python")]
+    pyo3_build_config::use_pyo3_cfgs();
     let mut classes = vec![0; char::MAX as usize + 1];
     for (number, pattern) in CLASSES {
         let hir = regex_syntax::parse(pattern)?;

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 from concurrent.futures import ThreadPoolExecutor
+from enum import IntEnum
 from itertools import product
+from typing import Any
 
 import bytepair_engine
 import pytest
@@ -103,3 +105,25 @@ def test_an_unknown_id_is_reported_with_its_index(bad: int) -> None:
     with pytest.raises(bytepair_engine.UnknownTokenId) as caught:
         encoding.decode([1, 2, bad, -5])
     assert (caught.value.token_id, caught.value.index) == (bad, 2)
+
+
+def test_ids_of_every_size_and_type_are_read() -> None:
+    """Integers of one digit of 30 bits are read by CPython's layout, others by its functions."""
+
+    class Number(int):
+        pass
+
+    edges = (2**8, 2**15, 2**16, 2**30, 2**31, 2**32 - 2)
+    names = {f"<{edge + more}>": edge + more for edge in edges for more in (0, 1)}
+    names |= {f"<{edge - 1}>": edge - 1 for edge in edges[1:]}
+    core = _core.Bpe(BYTES, PATTERNS["cl100k_base"], names, cache_bytes=0, threads=1)
+    tokens = {id_: bytes([id_]) for id_ in range(256)} | {v: k.encode() for k, v in names.items()}
+    new_enum: Any = IntEnum
+    for types in ([int], [Number], [new_enum("Id", {f"id{id_}": id_ for id_ in tokens}), int]):
+        ids = [types[index % len(types)](id_) for index, id_ in enumerate(tokens)]
+        assert core.decode_bytes(ids) == b"".join(tokens.values())
+    assert core.decode_bytes([1, True, False, 2]) == b"\x01\x01\x00\x02"
+    for bad in (-1, -(2**15), 1 - 2**30, -(2**30), -(2**31), 2**32, 2**32 + 1, 2**60 + 1, 2**90):
+        with pytest.raises(bytepair_engine.UnknownTokenId) as caught:
+            core.decode_bytes([1, bad])
+        assert caught.value.token_id == bad

@@ -1,9 +1,9 @@
 //! Conversion of token ids to and from Python integers, lists and arrays.
 
-use std::ffi::c_ulong;
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyOverflowError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -12,6 +12,7 @@ use pyo3::sync::{MutexExt, PyOnceLock};
 use pyo3::types::{PyInt, PyList};
 
 use super::guard::released;
+use super::small_int;
 use crate::output::varint;
 
 /// Python integers of recent ids: reusing them costs a third of making each anew.
@@ -61,89 +62,38 @@ fn replaced(py: Python<'_>, entry: &mut (u32, Option<Py<PyInt>>), id: u32) -> Py
 pub(super) fn token_ids<'py>(
     ids: &Bound<'py, PyAny>,
 ) -> PyResult<(Vec<u32>, Option<Bound<'py, PyAny>>)> {
-    let py = ids.py();
-    if let Ok(list) = ids.cast::<PyList>() {
-        return with_critical_section(list, || listed_ids(list));
-    }
-    if let Ok(buffer) = PyBuffer::<u32>::get(ids) {
-        return Ok((buffer.to_vec(py)?, None));
-    }
     let mut known = Vec::with_capacity(ids.len().unwrap_or(0));
-    for item in ids.try_iter()? {
+    if let Ok(list) = ids.cast_exact::<PyList>() {
+        with_critical_section(list, || known.extend(exact_ids(list)));
+        if known.len() == list.len() {
+            return Ok((known, None));
+        }
+    } else if let Ok(buffer) = PyBuffer::<u32>::get(ids) {
+        return Ok((buffer.to_vec(ids.py())?, None));
+    }
+    for item in ids.try_iter()?.skip(known.len()) {
         let item = item?;
-        match token_id(&item)? {
-            Some(id) => known.push(id),
-            None => return Ok((known, Some(item))),
+        match item.extract() {
+            Ok(id) => known.push(id),
+            Err(error) if error.is_instance_of::<PyOverflowError>(ids.py()) => {
+                return Ok((known, Some(item)));
+            }
+            Err(error) => return Err(error),
         }
     }
     Ok((known, None))
 }
 
-fn listed_ids<'py>(list: &Bound<'py, PyList>) -> PyResult<(Vec<u32>, Option<Bound<'py, PyAny>>)> {
-    let mut known = Vec::with_capacity(list.len());
-    while known.len() < list.len() {
-        known.extend(exact_ids(list, known.len()));
-        let Ok(item) = list.get_item(known.len()) else {
-            break;
-        };
-        match token_id(&item)? {
-            Some(id) => known.push(id),
-            None => return Ok((known, Some(item))),
-        }
-    }
-    Ok((known, None))
-}
-
-/// Returns the ids from `start`, up to the first item that is not an exact `int` or does not fit in
-/// u32.
-fn exact_ids(list: &Bound<'_, PyList>, start: usize) -> impl Iterator<Item = u32> {
-    (start..list.len()).map_while(|index| {
+/// Returns the leading ids that are exact integers and fit in u32.
+fn exact_ids(list: &Bound<'_, PyList>) -> impl Iterator<Item = u32> {
+    (0..list.len()).map_while(|index| {
         // SAFETY: no Python runs while the ids are read, and no other thread changes the list. So
         // the list has this index and keeps the item alive.
         unsafe {
-            let item = ffi::PyList_GET_ITEM(list.as_ptr(), index as ffi::Py_ssize_t);
-            match ffi::PyLong_CheckExact(item) {
-                0 => None,
-                _ => exact_id(list.py(), item),
-            }
+            let index = index as ffi::Py_ssize_t;
+            small_int::value(ffi::PyList_GET_ITEM(list.as_ptr(), index))
         }
     })
-}
-
-/// Returns the value of an exact `int`; None if it does not fit in u32.
-///
-/// # Safety
-///
-/// `item` must be a live object of that type.
-#[inline(always)]
-unsafe fn exact_id(py: Python<'_>, item: *mut ffi::PyObject) -> Option<u32> {
-    // SAFETY: the caller guarantees a live object of exactly `int`.
-    let value = unsafe { ffi::PyLong_AsUnsignedLong(item) };
-    // The greatest value may also be an error, which `take` clears.
-    if value == c_ulong::MAX && PyErr::take(py).is_some() {
-        return None;
-    }
-    u32::try_from(value).ok()
-}
-
-/// Converts one id; None for an integer that does not fit in u32.
-fn token_id(item: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
-    if !item.is_exact_instance_of::<PyInt>() {
-        return indexed_id(item);
-    }
-    // SAFETY: the reference keeps the object alive, and it is exactly an `int`.
-    Ok(unsafe { exact_id(item.py(), item.as_ptr()) })
-}
-
-/// Converts an id that is not exactly an `int`: any other integer, such as a bool.
-#[cold]
-fn indexed_id(item: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
-    let index = item
-        .py()
-        .import("operator")?
-        .getattr("index")?
-        .call1((item,))?;
-    token_id(&index)
 }
 
 /// Decodes a packed `repeated uint32` to `array("I")`; None if it is invalid.

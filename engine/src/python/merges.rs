@@ -1,11 +1,10 @@
 //! Lists of merges for `formats/`: columns of ids, and whether they are ranks.
 
-use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use super::guard::{detached, guarded};
-use super::ids::array_of;
+use super::ids::{array_of, token_ids};
 use crate::pipeline;
 use crate::pipeline::Listed;
 use crate::vocabulary::rank_table::RankTable;
@@ -19,9 +18,9 @@ pub(super) fn merges_by_rank(
     whole_first: bool,
 ) -> PyResult<bool> {
     let list = Listed {
-        lefts: integers(&merges.0)?,
-        rights: integers(&merges.1)?,
-        results: integers(&merges.2)?,
+        lefts: token_ids(&merges.0)?.0,
+        rights: token_ids(&merges.1)?.0,
+        results: token_ids(&merges.2)?.0,
     };
     detached(py, || {
         RankTable::from_items(ranks)
@@ -64,13 +63,4 @@ pub(super) fn merge_columns<'py>(
             Ok(PyTuple::new(py, arrays)?.into_any())
         }
     }
-}
-
-/// Returns the integers of a Python array.
-pub(super) fn integers(array: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
-    if array.is_empty()? {
-        // The buffer of an empty array has an address that is not aligned for u32.
-        return Ok(Vec::new());
-    }
-    PyBuffer::<u32>::get(array)?.to_vec(array.py())
 }

@@ -15,6 +15,7 @@ mod guard;
 mod ids;
 mod merges;
 mod pipeline;
+mod small_int;
 mod table;
 mod text;
 mod train;
@@ -38,6 +39,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
             let _ = writeln!(stderr(), "bytepair_engine._core: panic at {place}");
         }
     }));
+    small_int::check(module.py())?;
     module.add_class::<RankTable>()?;
     module.add_class::<SpecialSet>()?;
     module.add_class::<Bpe>()?;

@@ -8,8 +8,7 @@ use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyList, PyString, PyTuple};
 
 use super::fit::{self, FoundEnd};
 use super::guard::{ERRORS, guarded, pattern_error, raise, released};
-use super::ids::{Integers, array_of};
-use super::merges::integers;
+use super::ids::{Integers, array_of, token_ids};
 use super::text::{decoded, located, names_in_text, on_text, on_utf8, python_text};
 use crate::cache::scratch::Pool;
 use crate::pipeline;
@@ -146,7 +145,7 @@ fn rule_of((kind, first, second): &(String, Bound<'_, PyAny>, Bound<'_, PyAny>))
         "ranks" => Rule::Ranks,
         "merges" => {
             let columns = first.cast::<PyTuple>()?;
-            let column = |index| integers(&columns.get_item(index)?);
+            let column = |index| Ok::<_, PyErr>(token_ids(&columns.get_item(index)?)?.0);
             let (lefts, rights) = (column(0)?, column(1)?);
             let (priorities, results) = (column(2)?, column(3)?);
             let halves = lefts.into_iter().zip(rights);

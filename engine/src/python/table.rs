@@ -16,18 +16,10 @@ fn table_or_fault(
     py: Python<'_>,
     result: Result<rank_table::RankTable, rank_table::TableFault>,
 ) -> PyResult<RankTable> {
-    match result {
-        Ok(table) => Ok(RankTable(Arc::new(table))),
-        Err(fault) => {
-            let args = (fault.fault.name(), fault.line);
-            Err(raise(
-                py,
-                "bytepair_engine.vocabulary.rank_table",
-                "TableFault",
-                args,
-            ))
-        }
-    }
+    let module = "bytepair_engine.vocabulary.rank_table";
+    result
+        .map(|table| RankTable(Arc::new(table)))
+        .map_err(|fault| raise(py, module, "TableFault", (fault.fault.name(), fault.line)))
 }
 
 #[pymethods]
@@ -47,10 +39,8 @@ impl RankTable {
             let id = id.extract().unwrap_or(u32::MAX);
             pairs.push((token.as_bytes().to_vec(), id));
         }
-        table_or_fault(
-            py,
-            guarded(py, || rank_table::RankTable::from_items(pairs))?,
-        )
+        let made = guarded(py, || rank_table::RankTable::from_items(pairs))?;
+        table_or_fault(py, made)
     }
 
     fn items<'py>(&self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, u32)> {
