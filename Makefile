@@ -48,9 +48,11 @@ check: $(VENV)/.dev ## Format, lint, types and fast tests: within a minute after
 	@scripts/check $(BIN) $(JOBS)
 
 .PHONY: test
-test: $(VENV)/.dev ## Run the whole test suite: ten minutes; PYTEST_ARGS="tests/engine -k words" runs a part
+test: $(VENV)/.dev ## Run the whole test suite: ten minutes; PYTEST_ARGS="tests/engine -k words" runs only these of Python
+ifeq ($(PYTEST_ARGS),)
 	cd engine && cargo test --release --locked --quiet
 	cd server && cargo test --locked --quiet
+endif
 	$(PYTEST) $(PYTEST_ARGS)
 
 .PHONY: tiktoken-suite

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 from support.serving import RunningServer
@@ -48,6 +49,15 @@ def test_python_code_prints_the_shown_output(server: RunningServer, code: str, o
     assert run([sys.executable, "-c", code.replace(ADDRESS, server.target)], server) == output
 
 
+def test_the_json_call_gets_the_shown_answer(server: RunningServer) -> None:
+    ((header, value, body, url, answer),) = re.findall(
+        r"curl -H '(.+?): (.+?)' -d '(.+?)' \\\n +(\S+)\n```\n+```json\n(.+)\n```", README
+    )
+    request = Request(url.replace(ADDRESS, server.target), body.encode(), {header: value})
+    with urlopen(request) as response:
+        assert response.read().decode() == answer
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("line", [line for line in SHELL if "bytepair " in line])
 def test_shell_commands_work(server: RunningServer, line: str) -> None:
@@ -83,9 +93,8 @@ def test_the_architecture_page_names_every_folder_of_source() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
 def test_the_command_for_one_test_selects_one(page: str) -> None:
-    (arguments,) = re.findall(
-        r"`\.venv/bin/python -m pytest (.+?)`", (ROOT / page).read_text(encoding="utf-8")
-    )
+    text = (ROOT / page).read_text(encoding="utf-8")
+    (arguments,) = re.findall(r"run one test.+`make test PYTEST_ARGS=\"(.+)\"`", text)
     pytest_one = [sys.executable, "-m", "pytest", *arguments.split(), "--collect-only", "--quiet"]
     done = subprocess.run(pytest_one, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stdout
