@@ -46,6 +46,11 @@ def test_a_name_of_no_special_token_allows_nothing(prefixes: Encoding) -> None:
     assert ids == [*prefixes.encode_ordinary("x"), 60000, *prefixes.encode_ordinary("bc")]
 
 
+def test_the_names_may_come_from_a_generator(prefixes: Encoding) -> None:
+    names: Any = (name for name in [A])
+    assert prefixes.encode(A, allowed_special=names) == [60000]
+
+
 def test_an_overlap_goes_to_the_leftmost(prefixes: Encoding) -> None:
     assert prefixes.encode(f"x{A}bab", allowed_special="all")[1:] == [60001, 60002]
     assert prefixes.encode("aab", allowed_special={"ab"})[1:] == [60002]

@@ -166,7 +166,7 @@ def test_bad_input(shell: Shell, faulty: str) -> None:
     shell(*usual, "--max-unused", "-1", status=2, errors="'-1' is neither a number")
     shell(*usual, "--limit", "-1", status=2, errors="'-1' is not a number of 0 or more")
     shell(*usual, "--on", "none.txt", status=1, errors="none.txt: No such file or directory")
-    shell("audit", "none", status=1, errors="none: neither a built-in encoding nor a file")
+    shell("audit", "none", status=1, errors="unknown encoding 'none'; known: cl100k_base")
     shell("audit", "faulty.tiktoken", status=1, errors="add --pattern")
 
 

@@ -14,7 +14,13 @@ from bytepair_engine.backends.interface import Backend, DecodeErrors, Fits, Offs
 from bytepair_engine.backends.text_length import text_length
 from bytepair_engine.backends.varint import pack
 from bytepair_engine.context.methods import ContextMethods
-from bytepair_engine.errors import InvalidOption, UnknownToken, UnknownTokenId
+from bytepair_engine.errors import (
+    InvalidOption,
+    UnknownToken,
+    UnknownTokenId,
+    check_least,
+    wrong_type,
+)
 from bytepair_engine.pipeline.definition import NO_TEMPLATE, Decoder, Pipeline, Template
 from bytepair_engine.resources import Resources
 from bytepair_engine.vocabulary.fingerprint import with_template
@@ -36,9 +42,10 @@ class Encoding(ContextMethods):
     tiktoken:
 
     - `allowed_special`: the special tokens that become their id; "all" for every one. The longest
-      of several that match at the same position wins.
-    - `disallowed_special`: the strings that are an error; "all" for every special token that is
-      not allowed. The whole text is searched for them first.
+      of several that match at the same position wins. A name that is no special token of this
+      encoding is ignored.
+    - `disallowed_special`: the strings that are an error, whether they are special tokens or not;
+      "all" for every special token that is not allowed. The whole text is searched for them first.
 
     A special token in neither is ordinary text. By default none is allowed. Encoding disallows all
     by default; counting disallows none, so that counting never fails on the content of a text.
@@ -133,7 +140,7 @@ class Encoding(ContextMethods):
 
         Args:
             text: Any text without lone surrogates.
-            allowed_special: See the class.
+            allowed_special: See the class. A name that is no special token is ignored.
             disallowed_special: See the class.
             add_special_tokens: See the class.
         Returns:
@@ -205,7 +212,7 @@ class Encoding(ContextMethods):
         Args:
             text: Any text without lone surrogates.
             unit: "code_point" (indices of a Python str), "byte" (of its UTF-8) or "utf16".
-            allowed_special: See the class.
+            allowed_special: See the class. A name that is no special token is ignored.
             disallowed_special: See the class.
             add_special_tokens: See the class.
         Returns:
@@ -261,7 +268,7 @@ class Encoding(ContextMethods):
             text: Any text without lone surrogates, or UTF-8 bytes, which saves the conversion to
                 `str`.
             limit: At least 0: counting may stop once the limit is exceeded. None for no limit.
-            allowed_special: See the class.
+            allowed_special: See the class. A name that is no special token is ignored.
             disallowed_special: See the class.
             add_special_tokens: See the class.
         Returns:
@@ -327,12 +334,15 @@ class Encoding(ContextMethods):
 
         Args:
             text: Any text, or UTF-8 that may start or end within a character.
-            allowed_special: See the class.
+            allowed_special: See the class. A name that is no special token is ignored.
         Returns:
             False for "".
         """
-        data = text if isinstance(text, bytes) else text.encode(errors="surrogatepass")
-        return bool(self._special_sets.resolve(allowed_special, "all")[1].is_in(data))
+        if isinstance(text, str):
+            text = text.encode(errors="surrogatepass")
+        elif not isinstance(text, bytes):
+            raise wrong_type("text", "str or bytes", text)
+        return bool(self._special_sets.resolve(allowed_special, "all")[1].is_in(text))
 
     # Ids to text
 
@@ -409,7 +419,8 @@ class Encoding(ContextMethods):
 
 
 def _checked_limit(limit: int | None) -> int | None:
-    if limit is not None and limit < 0:
-        raise InvalidOption("limit", f"must be 0 or more, and is {limit}")
+    if limit is None:
+        return None
+    check_least("limit", limit, 0)
     # The core's integers hold no larger limit, and no text is longer.
-    return None if limit is not None and limit > sys.maxsize else limit
+    return None if limit > sys.maxsize else limit

@@ -33,16 +33,19 @@ class UnknownEncoding(BytepairError, LookupError):
 
     Attributes:
         name: The requested name.
-        known: The known names, sorted.
+        known: The known names, sorted; of the built-in encodings, without their aliases.
+        nearest: At most three known names or aliases that are similar, the most similar first.
     """
 
-    def __init__(self, name: str, known: Sequence[str]) -> None:
-        super().__init__(name, known)
+    def __init__(self, name: str, known: Sequence[str], nearest: Sequence[str] = ()) -> None:
+        super().__init__(name, known, nearest)
         self.name = name
         self.known = tuple(known)
+        self.nearest = tuple(nearest)
 
     def __str__(self) -> str:
-        return f"unknown encoding {self.name!r}; known: {', '.join(self.known)}"
+        among = "the nearest known" if self.nearest else "known"
+        return f"unknown encoding {self.name!r}; {among}: {', '.join(self.nearest or self.known)}"
 
 
 class VocabularyError(BytepairError, ValueError):
@@ -154,6 +157,19 @@ class InvalidOption(BytepairError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.option}: {self.problem}"
+
+
+def check_least(option: str, value: int, least: int) -> None:
+    """Raise InvalidOption if an argument is less than `least`, TypeError if it is no integer."""
+    if not hasattr(value, "__index__"):
+        raise wrong_type(option, "int", value)
+    if value < least:
+        raise InvalidOption(option, f"must be {least} or more, and is {value}")
+
+
+def wrong_type(option: str, wanted: str, value: object) -> TypeError:
+    """Return the error for an argument of another type than the wanted one."""
+    return TypeError(f"{option} must be {wanted}, not {type(value).__name__}")
 
 
 class BudgetTooSmall(BytepairError, ValueError):

@@ -9,14 +9,15 @@ from bytepair_engine import collector
 from bytepair_engine.backends.cores import BackendName, Core, resolve
 from bytepair_engine.building import build_encoding, build_pipeline_encoding
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import UnknownEncoding, VocabularyError
+from bytepair_engine.errors import UnknownEncoding, VocabularyError, wrong_type
 from bytepair_engine.formats.ranked import Ranked
 from bytepair_engine.formats.reading import Opened, open_vocabulary, read_vocabulary
 from bytepair_engine.resources import DEFAULT_CACHE_BYTES, Resources
 from bytepair_engine.spec import EncodingSpec
-from bytepair_engine.vocabulary.aliases import MODEL_NAMES
+from bytepair_engine.vocabulary.aliases import MODEL_NAMES, MODELS
 from bytepair_engine.vocabulary.builtin import BUILTINS, Builtin, builtin_table
 from bytepair_engine.vocabulary.file import read_vocabulary_file
+from bytepair_engine.vocabulary.names import nearest
 
 
 def load_encoding(
@@ -93,10 +94,13 @@ def find_builtin(name: str) -> tuple[str, Builtin]:
         The canonical name and the definition.
     Raises:
         UnknownEncoding: No built-in encoding, alias or pattern matches `name`.
+        TypeError: `name` is not a string.
     """
+    if not isinstance(name, str):
+        raise wrong_type("name", "str", name)
     canonical = name if name in BUILTINS else MODEL_NAMES.find(name)
     if canonical is None:
-        raise UnknownEncoding(name, sorted(BUILTINS))
+        raise UnknownEncoding(name, sorted(BUILTINS), nearest(name, (*BUILTINS, *MODELS)))
     return canonical, BUILTINS[canonical]
 
 

@@ -33,6 +33,7 @@ def get_encoding(
         The same object for the same arguments.
     Raises:
         UnknownEncoding: The name is unknown. There is no fallback to a similar name.
+        TypeError: The name is not a string.
         InvalidOption: An argument is out of range, or the core is not built.
         VocabularyError: The installed table is not the official one.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from bytepair_engine.errors import InvalidOption
+from bytepair_engine.errors import InvalidOption, check_least
 
 #: 64 MiB: the ids of some 500,000 distinct pre-tokens.
 DEFAULT_CACHE_BYTES: Final = 1 << 26
@@ -38,5 +38,6 @@ class Resources:
             ("cache_bytes", self.cache_bytes, MAX_CACHE_BYTES),
             ("threads", self.threads, MAX_THREADS),
         ):
-            if not 0 <= value <= maximum:
+            check_least(option, value, 0)
+            if value > maximum:
                 raise InvalidOption(option, f"must be 0 to {maximum}, and is {value}")

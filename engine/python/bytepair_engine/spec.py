@@ -23,7 +23,6 @@ A declaration can also extend a built-in encoding:
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -32,6 +31,7 @@ from typing import Any, Final
 
 from bytepair_engine.errors import InvalidOption, VocabularyError
 from bytepair_engine.formats.detect import FORMATS, Format
+from bytepair_engine.vocabulary.names import nearest
 
 
 def _is_string(value: object) -> bool:
@@ -126,8 +126,8 @@ class EncodingSpec:
         source = f"encoding {name!r}"
         for key, value in table.items():
             if key not in _KEYS:
-                nearest = difflib.get_close_matches(key, _KEYS, n=1)
-                hint = f"did you mean {nearest[0]}? The keys" if nearest else "the keys"
+                similar = nearest(key, _KEYS)
+                hint = f"did you mean {similar[0]}? The keys" if similar else "the keys"
                 raise VocabularyError(
                     source, f"unknown key {key!r}", f"{hint} are {', '.join(sorted(_KEYS))}"
                 )

@@ -2,6 +2,7 @@
 
 use std::str::Utf8Error;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyInt, PyList, PyString};
@@ -19,35 +20,34 @@ pub(super) fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
 
 /// Returns the error for a text with a lone surrogate.
 fn lone_surrogate(text: &Bound<'_, PyString>) -> Option<PyErr> {
-    let py = text.py();
     let encoded = text
         .call_method1("encode", ("utf-8", "surrogatepass"))
         .ok()?;
     let bytes = encoded.cast::<PyBytes>().ok()?.as_bytes();
     let offset = std::str::from_utf8(bytes).err()?.valid_up_to();
-    Some(raise(
-        py,
-        ERRORS,
-        "InvalidUnicode",
-        (offset, "lone surrogate"),
-    ))
+    let args = (offset, "lone surrogate");
+    Some(raise(text.py(), ERRORS, "InvalidUnicode", args))
 }
 
 fn special_found(py: Python<'_>, error: bpe::SpecialFound) -> PyErr {
-    raise(
-        py,
-        ERRORS,
-        "SpecialTokenFound",
-        (error.token, error.byte_offset),
-    )
+    let args = (error.token, error.byte_offset);
+    raise(py, ERRORS, "SpecialTokenFound", args)
+}
+
+/// Returns the argument `text` as a string, or an error that names it.
+fn string<'a, 'py>(text: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {
+    text.cast().or_else(|_| {
+        let message = format!("text must be str, not {}", text.get_type().name()?);
+        Err(PyTypeError::new_err(message))
+    })
 }
 
 /// Runs `work` on the text's UTF-8.
 pub(super) fn on_text<T: Send>(
-    text: &Bound<'_, PyString>,
+    text: &Bound<'_, PyAny>,
     work: impl FnOnce(&str) -> Result<T, bpe::SpecialFound> + Send,
 ) -> PyResult<T> {
-    let utf8 = utf8(text)?;
+    let utf8 = utf8(string(text)?)?;
     released(text.py(), utf8.len(), || work(utf8))?.map_err(|error| special_found(text.py(), error))
 }
 
@@ -57,7 +57,7 @@ pub(super) fn on_utf8<T: Send>(
     work: impl FnOnce(&str) -> Result<T, bpe::SpecialFound> + Send,
 ) -> PyResult<T> {
     let Ok(bytes) = text.cast::<PyBytes>() else {
-        return on_text(text.cast::<PyString>()?, work);
+        return on_text(text, work);
     };
     let (py, bytes) = (text.py(), bytes.as_bytes());
     match released(py, bytes.len(), || std::str::from_utf8(bytes).map(work))? {
@@ -81,7 +81,7 @@ pub(super) fn on_texts<T: Send>(
     let known = |text| -> PyResult<&str> {
         match Bound::cast::<PyBytes>(text) {
             Ok(bytes) => std::str::from_utf8(bytes.as_bytes()).map_err(|error| not_utf8(py, error)),
-            Err(_) => utf8(text.cast::<PyString>()?),
+            Err(_) => utf8(string(text)?),
         }
     };
     let texts = texts.iter().map(known).collect::<PyResult<Vec<&str>>>()?;
@@ -91,7 +91,7 @@ pub(super) fn on_texts<T: Send>(
 
 /// Returns the result of `encode_with_offsets`: the ids of a text, and the starts of their tokens.
 pub(super) fn located<'py>(
-    text: &Bound<'py, PyString>,
+    text: &Bound<'py, PyAny>,
     unit: &str,
     integers: &Integers,
     encode: impl FnOnce(&str, OffsetUnit) -> Result<(Vec<u32>, Vec<usize>), bpe::SpecialFound> + Send,

@@ -8,7 +8,7 @@ macro_rules! text_methods {
         impl $class {
             fn encode<'py>(
                 &self,
-                text: &Bound<'py, PyString>,
+                text: &Bound<'py, PyAny>,
                 allowed: &$specials,
                 disallowed: &$specials,
             ) -> PyResult<Bound<'py, PyList>> {
@@ -18,7 +18,7 @@ macro_rules! text_methods {
 
             fn encode_array<'py>(
                 &self,
-                text: &Bound<'py, PyString>,
+                text: &Bound<'py, PyAny>,
                 allowed: &$specials,
                 disallowed: &$specials,
             ) -> PyResult<Bound<'py, PyAny>> {
@@ -38,7 +38,7 @@ macro_rules! text_methods {
 
             fn encode_with_offsets<'py>(
                 &self,
-                text: &Bound<'py, PyString>,
+                text: &Bound<'py, PyAny>,
                 unit: &str,
                 allowed: &$specials,
                 disallowed: &$specials,

@@ -16,7 +16,7 @@ from bytepair_engine import (
     load_encoding,
 )
 from bytepair_engine.chat import ChatFormat, UnknownChatFormat
-from bytepair_engine.vocabulary.names import Names
+from bytepair_engine.vocabulary.names import Names, nearest
 
 from bytepair_server import chat_formats
 from bytepair_server.config.aliases import aliases_of
@@ -120,7 +120,7 @@ class Catalog:
         """
         entry = self._by_name.get(name) or self._by_name.get(self._aliases.find(name) or "")
         if entry is None:
-            raise UnknownEncoding(name, self._known)
+            raise UnknownEncoding(name, self._known, nearest(name, self._known))
         if expected_fingerprint and expected_fingerprint != entry.fingerprint:
             raise FingerprintMismatch(entry.name, expected_fingerprint, entry.fingerprint)
         return entry

@@ -80,7 +80,12 @@ import regex
 from bytepair_engine import cancel
 from bytepair_engine.backends.derived import DerivedBackend
 from bytepair_engine.backends.interface import OffsetUnit
-from bytepair_engine.errors import InvalidUnicode, SpecialTokenFound, UnknownTokenId
+from bytepair_engine.errors import (
+    InvalidUnicode,
+    SpecialTokenFound,
+    UnknownTokenId,
+    wrong_type,
+)
 from bytepair_engine.vocabulary.fingerprint import fingerprint
 from bytepair_engine.vocabulary.rank_table import RankTable
 
@@ -237,7 +242,7 @@ def check_unicode(text: str) -> None:
     """Raise InvalidUnicode if `text` holds a lone surrogate, which UTF-8 cannot encode, and
     TypeError if it is not a `str`."""
     if not isinstance(text, str):
-        raise TypeError(f"text must be str, not {type(text).__name__}")
+        raise wrong_type("text", "str", text)
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -16,7 +16,7 @@ from bytepair_engine.chat.messages import Message, Tool, read_messages, read_too
 from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.chat.registry import get_chat_format
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import InvalidOption
+from bytepair_engine.errors import InvalidOption, check_least
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 Messages = Sequence[Mapping[str, Any] | Message]
@@ -96,8 +96,8 @@ def count_chat(
     >>> count_chat(chat, encoding=get_encoding("o200k_base"), format="openai-chat").count
     8
     """
-    if limit is not None and limit < 0:
-        raise InvalidOption("limit", f"must be 0 or more, and is {limit}")
+    if limit is not None:
+        check_least("limit", limit, 0)
     chosen, chat = read_chat(format, messages, tools, options)
     if limit is not None and exceeds(
         encoding, chosen.layout(chat, encoding), limit, disallowed_special

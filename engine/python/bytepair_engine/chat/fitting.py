@@ -16,7 +16,7 @@ from bytepair_engine.chat.layout import FRAME, TOOLS
 from bytepair_engine.chat.messages import Message
 from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import BudgetTooSmall, InvalidOption
+from bytepair_engine.errors import BudgetTooSmall, InvalidOption, check_least
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 
@@ -177,8 +177,7 @@ class _Rules:
             ("pinned", pins[0] if pins else 0),
             ("min_last_turns", last_turns),
         ):
-            if value < 0:
-                raise InvalidOption(option, f"must be 0 or more, and is {value}")
+            check_least(option, value, 0)
         if not 1 <= refill <= 100:
             raise InvalidOption("refill_percent", f"must be from 1 to 100, and is {refill}")
         budget = max(0, max_tokens - reserve)

@@ -17,7 +17,7 @@ import regex
 from bytepair_engine.context.boundaries import Boundaries
 from bytepair_engine.context.measure import Measure
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import InvalidOption
+from bytepair_engine.errors import check_least
 from bytepair_engine.streaming.encoder import DEFAULT_MAX_PENDING_BYTES
 from bytepair_engine.vocabulary.special_names import special_names
 
@@ -115,8 +115,8 @@ def inspect(
         InvalidUnicode: A lone surrogate.
         InvalidOption: `max_findings` is negative.
     """
-    if max_findings is not None and max_findings < 0:
-        raise InvalidOption("max_findings", f"must be 0 or more, and is {max_findings}")
+    if max_findings is not None:
+        check_least("max_findings", max_findings, 0)
     measure = Measure(encoding, text, frozenset())
     count = measure.count(text)
     stable_end = measure.points.stable_end()

@@ -11,7 +11,13 @@ from bytepair_engine.backends.reference import check_unicode
 from bytepair_engine.context.boundaries import LEVELS, Boundaries, Level, checked_level
 from bytepair_engine.context.measure import Mark, Measure, check_special
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import BudgetTooSmall, InvalidOption, InvalidUnicode
+from bytepair_engine.errors import (
+    BudgetTooSmall,
+    InvalidOption,
+    InvalidUnicode,
+    check_least,
+    wrong_type,
+)
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 #: Minimum share of `max_tokens` for a chunk that ends at a boundary coarser than a grapheme.
@@ -68,9 +74,9 @@ class SplitOptions:
     def __post_init__(self) -> None:
         """Raise InvalidOption for an invalid value."""
         checked_level(self.level)
-        if self.max_tokens < 1:
-            raise InvalidOption("max_tokens", f"must be 1 or more, and is {self.max_tokens}")
-        if not 0 <= self.overlap_tokens <= self.max_tokens // 2:
+        check_least("max_tokens", self.max_tokens, 1)
+        check_least("overlap_tokens", self.overlap_tokens, 0)
+        if self.overlap_tokens > self.max_tokens // 2:
             raise InvalidOption(
                 "overlap_tokens",
                 f"must be 0 to {self.max_tokens // 2}, half of max_tokens, "
@@ -108,6 +114,8 @@ def split(
         BudgetTooSmall: A code point has more than `max_tokens`; earlier chunks were yielded.
         SpecialTokenFound, InvalidUnicode, InvalidOption, PieceTooLong: See `truncated`.
     """
+    if not isinstance(text, str):
+        raise wrong_type("text", "str", text)
     chunker = Chunker(encoding, text, options)
     if disallowed_special:
         check_special(encoding, text, options.allowed_special, disallowed_special)

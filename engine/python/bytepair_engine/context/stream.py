@@ -19,6 +19,7 @@ from bytepair_engine.errors import (
     PieceTooLong,
     SpecialTokenFound,
     StreamFinished,
+    check_least,
 )
 from bytepair_engine.streaming.encoder import DEFAULT_MAX_PENDING_BYTES, can_stream
 from bytepair_engine.streaming.utf8 import Utf8Decoder
@@ -74,8 +75,7 @@ class StreamChunker:
             InvalidOption: An argument outside its domain, or an encoding without known split
                 points.
         """
-        if max_pending_bytes < 1:
-            raise InvalidOption("max_pending_bytes", "must be 1 or more")
+        check_least("max_pending_bytes", max_pending_bytes, 1)
         if not can_stream(encoding):
             raise InvalidOption(
                 "encoding",

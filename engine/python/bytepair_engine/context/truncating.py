@@ -18,7 +18,13 @@ from bytepair_engine.context.boundaries import (
 from bytepair_engine.context.measure import Mark, Measure, check_special
 from bytepair_engine.context.text_split_points import RULE_CONTEXT
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import BudgetTooSmall, InvalidOption, InvalidUnicode
+from bytepair_engine.errors import (
+    BudgetTooSmall,
+    InvalidOption,
+    InvalidUnicode,
+    check_least,
+    wrong_type,
+)
 from bytepair_engine.vocabulary.special_names import special_names
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
@@ -169,8 +175,9 @@ def _truncated(
     is_part: bool,
 ) -> Truncation | None:
     """Cut a text, or one with this part; None if the part does not decide."""
-    if max_tokens < 0:
-        raise InvalidOption("max_tokens", f"must be 0 or more, and is {max_tokens}")
+    if not isinstance(text, str):
+        raise wrong_type("text", "str", text)
+    check_least("max_tokens", max_tokens, 0)
     checked_level(level)
     frame = len(encoding.template) if add_special_tokens else 0
     budget = max_tokens - frame

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from bytepair_engine.backends.varint import pack
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import InvalidOption, SpecialTokenFound, StreamFinished
+from bytepair_engine.errors import InvalidOption, SpecialTokenFound, StreamFinished, check_least
 from bytepair_engine.pipeline.definition import NO_TEMPLATE
 from bytepair_engine.streaming.pipeline_split_points import pipeline_split_points
 from bytepair_engine.streaming.split_points import SplitPoints, split_points_of
@@ -77,8 +77,7 @@ class _TextStream:
                 f"text cannot be streamed into {encoding.name!r}: its split pattern is not a named "
                 "one, so its split points are unknown",
             )
-        if max_pending_bytes < 1:
-            raise InvalidOption("max_pending_bytes", "must be 1 or more")
+        check_least("max_pending_bytes", max_pending_bytes, 1)
         # Raises InvalidOption if an option is neither "all" nor a collection of names.
         encoding.count("", allowed_special=allowed_special, disallowed_special=disallowed_special)
         every = frozenset(encoding.special_tokens)

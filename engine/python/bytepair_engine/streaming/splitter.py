@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bytepair_engine.errors import InvalidUnicode, PieceTooLong, SpecialTokenFound
+from bytepair_engine.errors import InvalidUnicode, PieceTooLong, SpecialTokenFound, wrong_type
 from bytepair_engine.streaming.split_points import SplitPoints
 from bytepair_engine.streaming.utf8 import Utf8Decoder
 from bytepair_engine.vocabulary.special_names import SpecialNames
@@ -129,6 +129,8 @@ class StreamSplitter:
                 raise utf8.fault
             self._held_bytes += utf8.decoded - start
             return text
+        if not isinstance(piece, str):
+            raise wrong_type("piece", "str or bytes", piece)
         if utf8.pending:
             raise InvalidUnicode(utf8.decoded, "a character that is cut off")
         try:

@@ -1,18 +1,22 @@
-"""Aliases with patterns: exact names first, then the pattern with the most literal characters."""
+"""Aliases with patterns: exact names first, then the pattern with the most literal characters. And
+the known names that are nearest to an unknown one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from functools import lru_cache
 from itertools import combinations
 from typing import Final
 
 #: Matches any number of characters in a pattern.
 STAR: Final = "*"
-#: Longer names match no pattern.
+#: Longer names match no pattern, and have no nearest name.
 MAX_CHARACTERS: Final = 256
 #: Number of names whose match is cached.
 _CACHED_NAMES: Final = 1024
+#: Minimum similarity of a nearest name, by difflib's ratio.
+_NEAR: Final = 0.7
 
 
 class Names:
@@ -39,6 +43,12 @@ class Names:
 
     def _search(self, name: str) -> str | None:
         return next((target for parts, target in self._patterns if _matches(parts, name)), None)
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names that are similar to an unknown one: at most three, the most similar
+    first."""
+    return get_close_matches(name, list(known), cutoff=_NEAR) if len(name) <= MAX_CHARACTERS else []
 
 
 def tie(table: Mapping[str, str]) -> tuple[str, str] | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final, Literal
 
 from bytepair_engine.backends.interface import Backend
-from bytepair_engine.errors import InvalidOption
+from bytepair_engine.errors import InvalidOption, wrong_type
 
 SpecialTokens = Literal["all"] | Collection[str]
 
@@ -32,6 +32,7 @@ class SpecialSets:
 
         Raises:
             InvalidOption: An option is a string other than "all", or contains "".
+            TypeError: An option is no collection.
         """
         if disallowed == "all":
             if not allowed:
@@ -55,6 +56,9 @@ class SpecialSets:
 def _checked(option: str, names: Collection[str]) -> frozenset[str]:
     if isinstance(names, str):
         raise InvalidOption(option, 'must be "all" or a collection of strings, not one string')
+    if not isinstance(names, Iterable):
+        raise wrong_type(option, '"all" or a collection of strings', names)
+    names = frozenset(names)
     if "" in names:
         raise InvalidOption(option, "contains an empty string")
-    return frozenset(names)
+    return names

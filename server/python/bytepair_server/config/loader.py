@@ -6,13 +6,13 @@ Each value keeps the name of its source, so that an error can say where the wron
 from __future__ import annotations
 
 import argparse
-import difflib
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from bytepair_engine.vocabulary.names import nearest
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
@@ -131,8 +131,8 @@ def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Configurat
             value = _from_here(name, environment[variable])
             values[name], origin[name] = value, f"variable {variable}"
         else:
-            meant = _nearest(name, Settings.model_fields.keys() - FILE_ONLY)
-            ignored[variable] = _variable(meant) if meant else ""
+            similar = nearest(name, Settings.model_fields.keys() - FILE_ONLY)
+            ignored[variable] = _variable(similar[0]) if similar else ""
     for name, value in flags.items():
         values[name], origin[name] = _from_here(name, value), f"flag {_flag(name)}"
 
@@ -179,12 +179,8 @@ def described(name: str) -> str:
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
-    nearest = _nearest(name, known)
-    return f"; did you mean {nearest}?" if nearest else ""
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    return next(iter(difflib.get_close_matches(name, known, n=1)), "")
+    similar = nearest(name, known)
+    return f"; did you mean {similar[0]}?" if similar else ""
 
 
 def _flags(arguments: Sequence[str]) -> dict[str, Any]:

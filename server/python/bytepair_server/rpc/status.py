@@ -6,7 +6,6 @@ proto document the reasons.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -85,9 +84,6 @@ class Failure:
         return number
 
 
-#: Minimum similarity of a suggested name, by difflib's ratio.
-NEAR: Final = 0.7
-
 #: The example of a name for a call without one, where it is served.
 _EXAMPLE: Final = "gpt-4o"
 
@@ -133,7 +129,7 @@ def _row(
 
 def _unknown_encoding(error: engine.UnknownEncoding) -> Failure:
     name = _quoted(error.name)
-    nearest = ", ".join(difflib.get_close_matches(name, error.known, cutoff=NEAR))
+    nearest = ", ".join(error.nearest)
     if name:
         among = f", the nearest known: {nearest}" if nearest else ""
         message = (

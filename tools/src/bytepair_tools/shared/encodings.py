@@ -9,10 +9,8 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from bytepair_engine import Encoding, EncodingSpec, get_encoding, load_encoding
+from bytepair_engine import Encoding, EncodingSpec, UnknownEncoding, get_encoding, load_encoding
 from bytepair_engine.inspection import Inspection, inspect_file
-from bytepair_engine.vocabulary.aliases import MODEL_NAMES
-from bytepair_engine.vocabulary.builtin import BUILTINS
 
 from bytepair_tools.shared.failure import Failure
 
@@ -54,16 +52,15 @@ def named_encodings(
         Failure: The name is unknown, or the file needs another argument.
         BytepairError: The file is invalid.
     """
-    if name in BUILTINS or MODEL_NAMES.find(name) is not None:
+    try:
         return [get_encoding(name)]
+    except UnknownEncoding as error:
+        unknown = error
     path = Path(name)
     if path.suffix == ".toml":
         return declared_encodings(path)
     if not path.exists():
-        raise Failure(
-            f"{name}: neither a built-in encoding nor a file; built in are "
-            f"{', '.join(sorted(BUILTINS))}"
-        )
+        raise Failure(f"{unknown}; nor is it a file")
     found = _inspected(path, None, None)
     if found.encoding is None:
         found = _inspected(path, pattern, encoder_file)
