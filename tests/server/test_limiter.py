@@ -244,14 +244,14 @@ def test_a_slow_message_is_rejected_only_if_other_calls_are_queued(
 
 
 def hold(limiter: Limiter) -> None:
-    limiter.hold(1)
-    limiter.check_held()
+    limiter.add_stream_bytes(1)
+    limiter.check_stream_bytes()
 
 
 Step = Callable[[Limiter], None]
 BOUNDS: dict[str, tuple[Step, Step]] = {
     "open streams": (Limiter.enter_stream, Limiter.leave_stream),
-    "bytes held for streams": (hold, lambda limiter: limiter.hold(-1)),
+    "bytes held for streams": (hold, lambda limiter: limiter.add_stream_bytes(-1)),
 }
 
 

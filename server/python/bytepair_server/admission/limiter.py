@@ -71,7 +71,7 @@ class Limiter:
         self.is_open = True
         self._opened.set()
 
-    async def opened(self) -> None:
+    async def wait_until_open(self) -> None:
         """Wait for `open`, so that a call during the start is delayed and not rejected."""
         await self._opened.wait()
 
@@ -133,11 +133,11 @@ class Limiter:
         self.open_streams -= 1
         self._check_drained()
 
-    def hold(self, change: int) -> None:
-        """Add to the bytes that streams hold; negative to release some."""
+    def add_stream_bytes(self, change: int) -> None:
+        """Add to the bytes that all streams hold; negative to release some."""
         self._streams_bytes += change
 
-    def check_held(self) -> None:
+    def check_stream_bytes(self) -> None:
         """Raise Overloaded if all streams together hold more than `max_streams_bytes`."""
         if self._streams_bytes > self._max_streams_bytes:
             raise Overloaded(RETRY_SECONDS, "bytes held for streams")

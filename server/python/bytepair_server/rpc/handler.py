@@ -124,7 +124,7 @@ class UnaryHandlers:
                 if raw is None:
                     raise InvalidField("request", "the message is missing")
                 if not limiter.is_open:
-                    await limiter.opened()
+                    await limiter.wait_until_open()
                 quota = shared.quotas.of(call.caller)
                 step = self._answer_json if incoming.is_json else self._answer
                 run = partial(

@@ -77,7 +77,7 @@ class StreamHandlers:
                     limit = shared.settings.max_message_bytes
                     with OpenStream(limiter, self._idle_seconds, limit) as stream:
                         if not limiter.is_open:
-                            await stream.working(limiter.opened())
+                            await stream.working(limiter.wait_until_open())
                         assert self.options is not None  # the limiter opens once they are set
                         session = session_class(
                             self.options, call, shared.executor.inline_max_bytes
@@ -160,9 +160,9 @@ class StreamHandlers:
             if len(answer) <= small:
                 await write(answer)
             else:
-                stream.hold(session.held + len(answer))
+                stream.set_held_bytes(session.held + len(answer))
                 await write(answer)
-                stream.hold(session.held)
+                stream.set_held_bytes(session.held)
             stream.active_at = now()
         if session.fault is not None:
             raise session.fault
@@ -172,7 +172,7 @@ class StreamHandlers:
     ) -> bytes | None:
         """Process a small message whose answer may be large, unless streams hold too much."""
         try:
-            self._shared.limiter.check_held()
+            self._shared.limiter.check_stream_bytes()
         except Overloaded as error:
             session.fault = error
             return session.abandon()
@@ -187,7 +187,7 @@ class StreamHandlers:
     ) -> bytes | None:
         try:
             size = session.held + sum(map(len, raw))
-            stream.take_in(size)
+            stream.reserve_bytes(size)
         except Overloaded as error:
             session.fault = error
             return session.abandon()
@@ -196,7 +196,7 @@ class StreamHandlers:
                 self._shared.executor.run(session.call.fairness_key, size, step, *raw)
             )
         finally:
-            stream.hold(session.held)
+            stream.set_held_bytes(session.held)
 
     async def _cut_off(
         self,

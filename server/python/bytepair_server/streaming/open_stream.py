@@ -63,7 +63,7 @@ class OpenStream:
         traceback: TracebackType | None,
     ) -> None:
         self._limiter.untrack(self._task)
-        self.hold(0)
+        self.set_held_bytes(0)
         if self._timer is not None:
             self._timer.cancel()
         if isinstance(error, BrokenStream):
@@ -83,19 +83,19 @@ class OpenStream:
             self._is_working = False
             self.active_at = self._loop.time()
 
-    def hold(self, size: int) -> None:
+    def set_held_bytes(self, size: int) -> None:
         """Set the number of bytes that the stream holds."""
-        self._limiter.hold(size - self._held)
+        self._limiter.add_stream_bytes(size - self._held)
         self._held = size
 
-    def take_in(self, size: int) -> None:
-        """Call `hold` before a large message is computed.
+    def reserve_bytes(self, size: int) -> None:
+        """Set the number of bytes before a large message is computed.
 
         Raises:
             Overloaded: All streams together hold the maximum.
         """
-        self.hold(size)
-        self._limiter.check_held()
+        self.set_held_bytes(size)
+        self._limiter.check_stream_bytes()
 
     def _check_idle(self) -> None:
         # The timer is renewed when it fires, not at each message: that would cost more than
