@@ -19,8 +19,7 @@ from bytepair_server.errors import InvalidField
 from bytepair_server.rpc import json, limits
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.chat_service import SERVICE_NAME as CHAT_SERVICE_NAME
-from bytepair_server.rpc.methods import CHAT_METHODS, METHODS
-from bytepair_server.rpc.methods import Method as Rpc
+from bytepair_server.rpc.methods import CHAT_METHODS, METHODS, Rpc
 from bytepair_server.rpc.outcome import Outcomes, trailers
 from bytepair_server.rpc.service import SERVICE_NAME, Service
 from bytepair_server.rpc.shared import Shared
@@ -42,7 +41,7 @@ class UnaryHandlers:
         """Make the handlers."""
         self.service: Service | None = None
         self._shared: Final = shared
-        self._compute: Final = self._computed if shared.tracer is None else self._timed
+        self._compute: Final = self._compute_plain if shared.tracer is None else self._compute_timed
 
     def methods(self) -> list[Method]:
         """All unary RPCs. None has side effects."""
@@ -154,13 +153,13 @@ class UnaryHandlers:
         message = json.read(raw, method.request_class)
         return json.write(self._answer(method, message, call), method.response_class)
 
-    def _computed(self, method: Rpc, request: object, call: Call) -> bytes:
+    def _compute_plain(self, method: Rpc, request: object, call: Call) -> bytes:
         assert self.service is not None  # the limiter opens once it is set
         return method.answer(self.service, request, call)
 
-    def _timed(self, method: Rpc, request: object, call: Call) -> bytes:
+    def _compute_timed(self, method: Rpc, request: object, call: Call) -> bytes:
         call.admitted = perf_counter()
         try:
-            return self._computed(method, request, call)
+            return self._compute_plain(method, request, call)
         finally:
             call.computed = perf_counter()

@@ -54,8 +54,8 @@ def _never_inline(request_class: type[Message], raw: bytes) -> tuple[Message, in
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
-    """One RPC.
+class Rpc:
+    """How one unary RPC is parsed and answered.
 
     Attributes:
         request_class: The class of its request.
@@ -76,14 +76,12 @@ class Method:
         return self._read(self.request_class, raw)
 
 
-def _methods(
-    service: ServiceDescriptor, rows: Mapping[str, tuple[Answer, Read]]
-) -> dict[str, Method]:
+def _methods(service: ServiceDescriptor, rows: Mapping[str, tuple[Answer, Read]]) -> dict[str, Rpc]:
     found = {}
     for name, (answer, read) in rows.items():
-        rpc = service.methods_by_name[name]
-        classes = GetMessageClass(rpc.input_type), GetMessageClass(rpc.output_type)
-        found[name] = Method(*classes, answer, read, is_count=name in _COUNTS)
+        method = service.methods_by_name[name]
+        classes = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+        found[name] = Rpc(*classes, answer, read, is_count=name in _COUNTS)
     return found
 
 

@@ -152,7 +152,7 @@ class StreamHandlers:
                 answer = end() if inline else await self._on_thread(stream, session, end)
             elif len(raw) <= session.inline_max_bytes:
                 is_large = len(raw) * GROWTH > small
-                answer = self._at_once(session, take, raw) if is_large else take(raw)
+                answer = self._take_with_large_answer(session, take, raw) if is_large else take(raw)
             else:
                 answer = await self._on_thread(stream, session, take, raw)
             if answer is None:
@@ -167,7 +167,7 @@ class StreamHandlers:
         if session.fault is not None:
             raise session.fault
 
-    def _at_once(
+    def _take_with_large_answer(
         self, session: Session, take: Callable[[bytes], bytes | None], raw: bytes
     ) -> bytes | None:
         """Process a small message whose answer may be large, unless streams hold too much."""
