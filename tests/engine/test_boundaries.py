@@ -11,8 +11,8 @@ from bytepair_engine.context.boundaries import (
     UNICODE_VERSION,
     Boundaries,
     Level,
-    begun,
-    decided,
+    stable_from,
+    stable_until,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -96,17 +96,15 @@ def test_boundaries_are_those_of_unicode(level: Level, least: int) -> None:
 
 
 @given(hard, hard, st.sampled_from(["grapheme", "word", "sentence"]))
-def test_no_text_changes_what_is_decided(text: str, more: str, level: Level) -> None:
-    known = decided(text)
+def test_no_following_text_changes_a_stable_boundary(text: str, more: str, level: Level) -> None:
+    known = stable_until(text)
     found = Boundaries(text).between(level, 0, known)
     assert found == Boundaries(text + more).between(level, 0, known)
 
 
 @given(hard, hard, st.sampled_from(LEVELS))
-def test_no_preceding_text_changes_what_comes_after_it_has_begun(
-    more: str, text: str, level: Level
-) -> None:
-    first, size = begun(text), len(more)
+def test_no_preceding_text_changes_a_stable_boundary(more: str, text: str, level: Level) -> None:
+    first, size = stable_from(text), len(more)
     found = Boundaries(more + text).between(level, size + first, size + len(text))
     assert [end - size for end in found] == list(Boundaries(text).between(level, first, len(text)))
 

@@ -82,7 +82,7 @@ _RULES: Final[dict[Level, _Rule]] = {
     "sentence": _Rule(regex.compile(rf"(?r){_SENTENCE}"), regex.compile(_AFTER_STOP)),
 }
 
-#: What `begun` looks for: a restart of each level, and text of which the lines are known.
+#: What `stable_from` looks for: a restart of each level, and text of which the lines are known.
 _FIRST: Final = (
     *map(regex.compile, (_GRAPHEME, _WORD, _SENTENCE)),
     regex.compile(r"(?s)[ \t]*(?:\r\n|.)\K"),
@@ -116,7 +116,7 @@ def checked_level(level: str) -> Level:
     return level
 
 
-def decided(text: str) -> int:
+def stable_until(text: str) -> int:
     """Return the last position known up to which no following text changes a boundary; 0 for none.
 
     Whether a sentence ends after a full stop depends on the next letter, however far that is. All
@@ -129,7 +129,7 @@ def decided(text: str) -> int:
     return min(place, stop.start()) if stop and _STOP.match(text, stop.start()) else place
 
 
-def begun(text: str) -> int:
+def stable_from(text: str) -> int:
     """Return a position such that no preceding text changes a boundary after it; the length of the
     text for none."""
     found = [rule.search(text) for rule in _FIRST]

@@ -131,7 +131,7 @@ class Chunker:
 
     Attributes:
         start: Start of the next chunk.
-        covered: End of the last chunk.
+        last_end: End of the last chunk.
     """
 
     def __init__(
@@ -141,10 +141,10 @@ class Chunker:
         options: SplitOptions,
         boundaries: Boundaries | None = None,
         start: int = 0,
-        covered: int = 0,
+        last_end: int = 0,
     ) -> None:
         self.start = start
-        self.covered = covered
+        self.last_end = last_end
         self._text: Final = text
         self._options: Final = options
         self._measure: Final = Measure(encoding, text, options.allowed_special)
@@ -160,14 +160,14 @@ class Chunker:
         Raises:
             BudgetTooSmall: See `next`.
         """
-        while self.start < len(self._text) and self.covered < len(self._text):
+        while self.start < len(self._text) and self.last_end < len(self._text):
             yield from self._chunks_of_core(known)
-            if self.covered == len(self._text):
+            if self.last_end == len(self._text):
                 return
-            chunk = self.next(self.start, self.covered, known)
+            chunk = self.next(self.start, self.last_end, known)
             if chunk is None:
                 return
-            self.start, self.covered = self.next_start(chunk), chunk.end
+            self.start, self.last_end = self.next_start(chunk), chunk.end
             yield chunk
 
     def _chunks_of_core(self, known: int | None) -> Iterator[Chunk]:
@@ -184,11 +184,11 @@ class Chunker:
         is_start = self._boundaries.is_start
         found = _CHUNKS
         while found == _CHUNKS:
-            shared = self._shared(self.start, self.covered)
-            state = self._byte_of(self.start), self.start, self.covered, shared
+            shared = self._shared(self.start, self.last_end)
+            state = self._byte_of(self.start), self.start, self.last_end, shared
             columns, state = fits.chunks(text, state, rule, is_start, known, _CHUNKS)
             cancel.check()
-            byte, self.start, self.covered, _ = state
+            byte, self.start, self.last_end, _ = state
             self._byte = self.start, byte
             starts, ends, counts, overlaps, levels = columns
             if self._frame:
@@ -205,15 +205,15 @@ class Chunker:
             return byte - len(self._text[place:known].encode())
         return byte + len(self._text[known:place].encode())
 
-    def _shared(self, start: int, covered: int) -> int:
-        return self._measure.count(self._text[start:covered]) if start < covered else 0
+    def _shared(self, start: int, last_end: int) -> int:
+        return self._measure.count(self._text[start:last_end]) if start < last_end else 0
 
-    def next(self, start: int, covered: int, known: int | None = None) -> Chunk | None:
+    def next(self, start: int, last_end: int, known: int | None = None) -> Chunk | None:
         """Find the chunk that starts at `start`.
 
         Args:
             start: Its start.
-            covered: End of the chunk before it; it must end after that.
+            last_end: End of the chunk before it; it must end after that.
             known: For a part of a text: the last position up to which all boundaries are certain.
         Returns:
             The chunk; None if text that has not arrived could change it.
@@ -226,7 +226,7 @@ class Chunker:
         if known is not None and (beyond is None or beyond > known):
             return None
         if beyond is None:
-            return self._chunk(start, len(self._text), covered, marks[-1].count, "paragraph")
+            return self._chunk(start, len(self._text), last_end, marks[-1].count, "paragraph")
         least = self._options.max_tokens * self._options.min_fill_percent
         for level in self._options.levels:
             found = self._last(level, marks, beyond, budget)
@@ -234,13 +234,13 @@ class Chunker:
                 continue
             end, count = found
             enough = (count + self._frame) * 100 >= least or level in ("grapheme", "code_point")
-            if enough and end > covered:
+            if enough and end > last_end:
                 return self._chunk(
-                    start, end, covered, count, self._boundaries.level_of(end, level)
+                    start, end, last_end, count, self._boundaries.level_of(end, level)
                 )
-        if start < covered:
+        if start < last_end:
             # No longer chunk starts here: start the next one at the end of the last one.
-            return self.next(covered, covered, known)
+            return self.next(last_end, last_end, known)
         needed = self._frame + self._measure.count(self._text[start : start + 1])
         place = len(self._text[:start].encode())
         raise BudgetTooSmall(needed, self._options.max_tokens, place)
@@ -272,6 +272,6 @@ class Chunker:
                     return place, count
         return None
 
-    def _chunk(self, start: int, end: int, covered: int, count: int, level: Level) -> Chunk:
-        overlap = self._shared(start, covered)
+    def _chunk(self, start: int, end: int, last_end: int, count: int, level: Level) -> Chunk:
+        overlap = self._shared(start, last_end)
         return Chunk(start, end, count + self._frame, level, overlap, self._text[start:end])

@@ -8,7 +8,7 @@ from typing import Final
 
 import regex
 
-from bytepair_engine.context.boundaries import Boundaries, Level, decided
+from bytepair_engine.context.boundaries import Boundaries, Level, stable_until
 from bytepair_engine.context.splitting import Chunk, Chunker, SplitOptions
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import (
@@ -96,11 +96,11 @@ class StreamChunker:
         self._closed = False
         self._parts: list[str] = []
         self._length = 0  # of the parts together, in characters
-        self._look_at = 0  # the length at which to search next
+        self._search_at = 0  # the length at which to search next
         self._before = 0  # dropped characters
         self._bytes_before = 0  # their bytes
         self._start = 0  # start of the next chunk in the buffer
-        self._covered = 0  # end of the last chunk
+        self._last_end = 0  # end of the last chunk
         self._restarts: dict[Level, int] = {}
         self.before_fault: list[Chunk] = []
         self._searched = 0  # searched for disallowed special tokens up to here
@@ -141,8 +141,8 @@ class StreamChunker:
             text = self._decoded(piece)
             self._parts.append(text)
             self._length += len(text)
-            is_due = self._length >= self._look_at or self.pending_bytes > self._max_pending
-            chunks = self._look(complete=False) if is_due else []
+            is_due = self._length >= self._search_at or self.pending_bytes > self._max_pending
+            chunks = self._search(complete=False) if is_due else []
             if self.pending_bytes > self._max_pending:
                 self.before_fault = chunks
                 raise PieceTooLong(self._max_pending, self._bytes_before)
@@ -164,7 +164,7 @@ class StreamChunker:
             self._utf8.decode(b"", final=True)
             if self._utf8.fault is not None:
                 raise self._utf8.fault
-            return self._look(complete=True)
+            return self._search(complete=True)
 
     def _open(self) -> None:
         if self._closed:
@@ -187,14 +187,14 @@ class StreamChunker:
             raise InvalidUnicode(offset, "lone surrogate") from None
         return piece
 
-    def _look(self, *, complete: bool) -> list[Chunk]:
+    def _search(self, *, complete: bool) -> list[Chunk]:
         """Return the chunks that are certain."""
         text = "".join(self._parts)
         self._reject_special(text)
-        known = None if complete else min(decided(text), self._names.unfinished(text))
+        known = None if complete else min(stable_until(text), self._names.unfinished(text))
         boundaries = Boundaries(text, self._restarts)
         chunker = Chunker(
-            self._encoding, text, self._options, boundaries, self._start, self._covered
+            self._encoding, text, self._options, boundaries, self._start, self._last_end
         )
         chunks: list[Chunk] = []
         try:
@@ -202,8 +202,8 @@ class StreamChunker:
         except BytepairError as error:
             self.before_fault = chunks
             raise self._moved_error(error) from None
-        self._start, self._covered = chunker.start, chunker.covered
-        self._let_go(text, boundaries)
+        self._start, self._last_end = chunker.start, chunker.last_end
+        self._drop_text(text, boundaries)
         return chunks
 
     def _reject_special(self, text: str) -> None:
@@ -213,7 +213,7 @@ class StreamChunker:
             raise SpecialTokenFound(found.group(), self._bytes_before + len(before.encode()))
         self._searched = max(0, len(text) - self._rejected.longest)
 
-    def _let_go(self, text: str, boundaries: Boundaries) -> None:
+    def _drop_text(self, text: str, boundaries: Boundaries) -> None:
         """Drop text that no boundary after the start of the next chunk depends on."""
         restarts = {level: boundaries.restart(level, self._start) for level in _RESTARTED}
         line_end = _LINE_END_BEFORE.match(text, 0, self._start)
@@ -224,11 +224,11 @@ class StreamChunker:
         self._parts = [text[first:low], text[high:]]
         dropped = first + high - low
         self._length = len(text) - dropped
-        self._look_at = self._length + max(_MORE, self._length // 4)
+        self._search_at = self._length + max(_MORE, self._length // 4)
         self._before += dropped
         self._bytes_before += len(text[:first].encode()) + len(text[low:high].encode())
         self._start -= dropped
-        self._covered -= dropped
+        self._last_end -= dropped
         self._searched = max(0, self._searched - dropped)
         self._restarts = {
             level: place - (dropped if place >= high else first)

@@ -11,9 +11,9 @@ from bytepair_engine.context.boundaries import (
     LEVELS,
     Boundaries,
     Level,
-    begun,
     checked_level,
-    decided,
+    stable_from,
+    stable_until,
 )
 from bytepair_engine.context.measure import Mark, Measure, check_special
 from bytepair_engine.context.text_split_points import RULE_CONTEXT
@@ -253,10 +253,10 @@ class _Search:
         if keep == "end":
             marks, beyond = measure.backwards(0, len(text), budget, is_complete=not is_part)
             # Split points are known where the rules for them see the text before.
-            is_known = beyond is not None and beyond > max(begun(text), RULE_CONTEXT)
+            is_known = beyond is not None and beyond > max(stable_from(text), RULE_CONTEXT)
         else:
             marks, beyond = measure.forwards(0, budget, is_complete=not is_part)
-            is_known = beyond is not None and beyond <= decided(text)
+            is_known = beyond is not None and beyond <= stable_until(text)
         return marks, beyond if is_known or not is_part else None
 
     def run(

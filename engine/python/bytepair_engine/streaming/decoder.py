@@ -46,14 +46,14 @@ class StreamDecoder(Generic[T]):
     """
 
     __slots__ = (
-        "_before",
         "_closed",
         "_empty",
         "_encoding",
-        "_ends",
         "_fed",
         "_lock",
         "_skip",
+        "_state",
+        "_state_before",
         "_stop",
         "_utf8",
         "_whole",
@@ -141,8 +141,8 @@ class StreamDecoder(Generic[T]):
         self.undelivered: T = self._empty
         # The state of decoding, and a copy from before the ids of the current call. None if, or as
         # soon as, the bytes of a token no longer depend on its position.
-        self._ends = None if encoding.decoder is None else DecoderState(encoding.decoder)
-        self._before = self._ends
+        self._state = None if encoding.decoder is None else DecoderState(encoding.decoder)
+        self._state_before = self._state
         context, _ = self._bytes_of(prefill_ids)
         if self.fault is not None:
             raise self.fault
@@ -153,7 +153,7 @@ class StreamDecoder(Generic[T]):
         """Number of bytes held back: of an incomplete character, and of the UTF-8 of a possible
         stop string."""
         pending = 0 if self._utf8 is None else len(self._utf8.pending)
-        pending += 0 if self._ends is None else self._ends.pending_bytes
+        pending += 0 if self._state is None else self._state.pending_bytes
         held = b"" if self._stop is None else self._stop.held
         return pending + len(held.encode() if isinstance(held, str) else held)
 
@@ -212,7 +212,7 @@ class StreamDecoder(Generic[T]):
             self._closed = True
             if self.stop_matched is not None:
                 return self._empty
-            data = b"" if self._ends is None else self._ends.finish()
+            data = b"" if self._state is None else self._state.finish()
             delta = self._advance((), data, last=True)
             if self.fault is not None:
                 self.undelivered = delta
@@ -231,8 +231,8 @@ class StreamDecoder(Generic[T]):
                 return self._empty
             self._closed = True
             delta = self._empty
-            if self._ends is not None:
-                delta = self._advance((), self._ends.finish(), last=False)
+            if self._state is not None:
+                delta = self._advance((), self._state.finish(), last=False)
             return delta if self._stop is None else delta + self._stop.finish()
 
     def _raise_if_over(self) -> None:
@@ -247,7 +247,7 @@ class StreamDecoder(Generic[T]):
         utf8, stop = self._utf8, self._stop
         if utf8 is None or utf8.pending or self._closed or self.fault is not None:
             return None
-        if self._ends is not None:
+        if self._state is not None:
             return None
         text = self._whole.get(token_id)
         if text is None or (stop is not None and not stop.passes(text)):
@@ -258,7 +258,7 @@ class StreamDecoder(Generic[T]):
         return cast(T, text)
 
     def _cache_whole(self, token_id: int, token: bytes) -> None:
-        if self._ends is self._before is None and not self._encoding.is_special_id(token_id):
+        if self._state is self._state_before is None and not self._encoding.is_special_id(token_id):
             with suppress(UnicodeDecodeError):
                 self._whole[token_id] = token.decode()
 
@@ -294,34 +294,34 @@ class StreamDecoder(Generic[T]):
         """Return the bytes and the number of the ids before the first unknown one, which becomes
         `fault`."""
         known = self._encoding.without_special(ids) if self._skip else ids
-        self._before = None if self._ends is None else self._ends.copy()
+        self._state_before = None if self._state is None else self._state.copy()
         try:
             return self._decoded(known), len(ids)
         except UnknownTokenId as error:
             before = error.index or 0
         index = next(islice(self._indices(ids), before, None))
         self.fault = UnknownTokenId(ids[index], self._fed + index)
-        self._ends = None if self._before is None else self._before.copy()
+        self._state = None if self._state_before is None else self._state_before.copy()
         data = self._decoded(known[:before])
-        return data if self._ends is None else data + self._ends.finish(), index
+        return data if self._state is None else data + self._state.finish(), index
 
     def _decoded(self, ids: Sequence[int]) -> bytes:
-        decoder, ends = self._encoding.decoder, self._ends
+        decoder, state = self._encoding.decoder, self._state
         if decoder is None:
             return self._encoding.decode_bytes(ids)
-        if ends is None:
+        if state is None:
             return decoder.amid(ids)
-        data = ends.feed(ids)
-        if ends.settled:
-            self._ends = None
+        data = state.feed(ids)
+        if state.settled:
+            self._state = None
         return data
 
     def _bytes_one_by_one(self) -> Callable[[int], bytes]:
         """Return a function that decodes the ids of the current call one by one."""
-        if self._before is None:
+        if self._state_before is None:
             return self._encoding.decode_single_token_bytes
-        ends = self._before.copy()
-        return lambda token_id: ends.feed((token_id,))
+        state = self._state_before.copy()
+        return lambda token_id: state.feed((token_id,))
 
     def _indices(self, ids: Sequence[int]) -> Iterator[int]:
         """Return the indices of the ids that are not skipped."""
