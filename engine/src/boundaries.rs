@@ -38,7 +38,7 @@ pub struct Undecided;
 
 /// A text in which boundaries are looked for.
 #[derive(Clone, Copy)]
-pub struct Part<'a> {
+pub struct Excerpt<'a> {
     pub text: &'a str,
     /// Whether nothing stands before it.
     pub is_start: bool,
@@ -48,7 +48,7 @@ pub struct Part<'a> {
 /// character boundary inside the text.
 pub fn last(
     boundary: Boundary,
-    part: Part<'_>,
+    part: Excerpt<'_>,
     start: usize,
     place: usize,
     mut is_wanted: impl FnMut(usize) -> Result<bool, Undecided>,
@@ -78,7 +78,7 @@ pub fn last(
 }
 
 /// Whether a place inside the text is a boundary of a kind.
-pub fn is_at(boundary: Boundary, part: Part<'_>, place: usize) -> Result<bool, Undecided> {
+pub fn is_at(boundary: Boundary, part: Excerpt<'_>, place: usize) -> Result<bool, Undecided> {
     let before = floor(part.text, place - 1);
     Ok(last(boundary, part, before, place, |_| Ok(true))?.is_some())
 }
@@ -87,7 +87,7 @@ pub fn is_at(boundary: Boundary, part: Part<'_>, place: usize) -> Result<bool, U
 /// is complete.
 pub fn between(
     boundary: Boundary,
-    part: Part<'_>,
+    part: Excerpt<'_>,
     low: usize,
     high: usize,
 ) -> Result<Vec<usize>, Undecided> {
@@ -116,7 +116,7 @@ pub fn between(
 /// one changes none before it: no rule of Unicode Standard Annex 29 looks beyond one.
 fn parts_between(
     level: Level,
-    part: Part<'_>,
+    part: Excerpt<'_>,
     low: usize,
     high: usize,
 ) -> Result<Vec<usize>, Undecided> {
@@ -236,8 +236,8 @@ mod tests {
     use crate::random::Random;
     use crate::split::tests::HARD;
 
-    fn whole(text: &str) -> Part<'_> {
-        Part {
+    fn whole(text: &str) -> Excerpt<'_> {
+        Excerpt {
             text,
             is_start: true,
         }

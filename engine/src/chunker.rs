@@ -1,7 +1,7 @@
 //! Ordinary text as chunks of a limited number of tokens each: what `context/splitting.py` finds, for
 //! texts in which split points are near.
 
-use crate::boundaries::{self, BOUNDARIES, Boundary, Part, Undecided, floor};
+use crate::boundaries::{self, BOUNDARIES, Boundary, Excerpt, Undecided, floor};
 use crate::bpe::Bpe;
 use crate::cancel;
 use crate::scan::{Beyond, Scan};
@@ -36,7 +36,7 @@ pub struct Chunk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
     pub start: usize,
-    pub covered: usize,
+    pub last_end: usize,
     pub overlap: usize,
 }
 
@@ -47,7 +47,7 @@ impl Bpe {
     /// `known` is None where the text is complete; otherwise only what stands before it decides.
     pub fn chunks(
         &self,
-        part: Part<'_>,
+        part: Excerpt<'_>,
         mut next: Next,
         rule: Rule,
         known: Option<usize>,
@@ -55,7 +55,7 @@ impl Bpe {
     ) -> (Vec<Chunk>, Next) {
         let mut scan = Scan::new(self, part, next.start);
         let mut chunks = Vec::new();
-        while chunks.len() < most && next.covered < part.text.len() && !cancel::is_set() {
+        while chunks.len() < most && next.last_end < part.text.len() && !cancel::is_set() {
             scan.go_to(next.start);
             let Ok(chunk) = scan.chunk(next, rule, known) else {
                 break;
@@ -81,7 +81,7 @@ impl Bpe {
         boundary: Boundary,
         is_complete: bool,
     ) -> Option<(usize, usize)> {
-        let part = Part {
+        let part = Excerpt {
             text,
             is_start: true,
         };
@@ -107,7 +107,7 @@ impl Bpe {
         } else {
             next_split_point(text, 1)?
         };
-        let part = Part {
+        let part = Excerpt {
             text,
             is_start: is_complete,
         };
@@ -127,7 +127,7 @@ impl Scan<'_> {
     fn chunk(&mut self, next: Next, rule: Rule, known: Option<usize>) -> Result<Chunk, Undecided> {
         let Next {
             start,
-            covered,
+            last_end,
             overlap,
         } = next;
         let text = self.text;
@@ -154,7 +154,7 @@ impl Scan<'_> {
         for boundary in coarse.skip_while(|&boundary| boundary > coarsest_here) {
             let is_fine = matches!(boundary, Boundary::Grapheme | Boundary::CodePoint);
             if let Some((end, count)) = self.last_that_fits(boundary, rule.budget, beyond)?
-                && end > covered
+                && end > last_end
                 && (is_fine || count >= rule.least)
             {
                 return Ok(made(end, count, coarsest(self.part, end, boundary)?));
@@ -168,7 +168,7 @@ impl Scan<'_> {
         let end = chunk.end;
         let none = Next {
             start: end,
-            covered: end,
+            last_end: end,
             overlap: 0,
         };
         if budget == 0 || end == self.text.len() {
@@ -177,14 +177,14 @@ impl Scan<'_> {
         let found = self.first_that_fits(Boundary::Grapheme, end, chunk.count, budget)?;
         Ok(found.map_or(none, |(start, overlap)| Next {
             start,
-            covered: end,
+            last_end: end,
             overlap,
         }))
     }
 }
 
 /// The coarsest boundary at `end`, which is one of `at_least`.
-fn coarsest(part: Part<'_>, end: usize, at_least: Boundary) -> Result<Boundary, Undecided> {
+fn coarsest(part: Excerpt<'_>, end: usize, at_least: Boundary) -> Result<Boundary, Undecided> {
     for boundary in BOUNDARIES.into_iter().rev() {
         if boundary == at_least || boundaries::is_at(boundary, part, end)? {
             return Ok(boundary);

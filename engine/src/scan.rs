@@ -6,7 +6,7 @@
 //! and a cut is counted alone. After the first end before which there are too many tokens, nothing
 //! fits.
 
-use crate::boundaries::{self, Boundary, Part, Undecided, floor};
+use crate::boundaries::{self, Boundary, Excerpt, Undecided, floor};
 use crate::bpe::Bpe;
 use crate::fit::{PEEK, ceil};
 use crate::output::Sums;
@@ -25,7 +25,7 @@ const RESTART: usize = 192;
 const MAX_PASSED: usize = 4096;
 
 /// Maximum bytes of a pre-token, and of the text that is searched for a split point.
-const NEAR: usize = 256;
+const MAX_SPAN: usize = 256;
 
 /// Where there are too many tokens.
 pub enum Beyond {
@@ -38,7 +38,7 @@ pub enum Beyond {
 /// The pre-tokens from a place on, and how many tokens there are before the end of each.
 pub struct Scan<'a> {
     core: &'a Bpe,
-    pub part: Part<'a>,
+    pub part: Excerpt<'a>,
     pub text: &'a str,
     pub start: usize,
     /// The tokens before `start`, of those in `sums`.
@@ -53,7 +53,7 @@ pub struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    pub fn new(core: &'a Bpe, part: Part<'a>, start: usize) -> Self {
+    pub fn new(core: &'a Bpe, part: Excerpt<'a>, start: usize) -> Self {
         Scan {
             core,
             part,
@@ -142,7 +142,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Find the next ends of pre-tokens from one on, of text up to `window`. Returns how many of
-    /// `ends` are certain, and near each other.
+    /// `ends` are certain, and of short pre-tokens.
     fn read(&mut self, at: usize, window: usize) -> Result<usize, Undecided> {
         let seen = &self.text[..window];
         self.core.splitter().fill(seen, at, &mut self.ends);
@@ -162,14 +162,14 @@ impl<'a> Scan<'a> {
             from = end;
         }
         from = at;
-        let near = if longest <= NEAR {
+        let short = if longest <= MAX_SPAN {
             ends.len()
         } else {
             ends.iter()
-                .take_while(|&&end| end - std::mem::replace(&mut from, end) <= NEAR)
+                .take_while(|&&end| end - std::mem::replace(&mut from, end) <= MAX_SPAN)
                 .count()
         };
-        if near == 0 { Err(Undecided) } else { Ok(near) }
+        (short > 0).then_some(short).ok_or(Undecided)
     }
 
     /// Where there are more than `budget` tokens. `known`: None for a complete text; otherwise
@@ -199,7 +199,7 @@ impl<'a> Scan<'a> {
             }
             beyond = beyond.min(self.settled(index));
         }
-        if beyond - fits > NEAR {
+        if beyond - fits > MAX_SPAN {
             return Err(Undecided);
         }
         if known.is_some_and(|known| beyond > known || beyond == text.len()) {
@@ -256,7 +256,7 @@ impl<'a> Scan<'a> {
                 .skip(places.partition_point(|&place| place <= low))
                 .find(|&(_, &place)| is_split_point(self.text, place));
             let (high, rest) = point.map_or((end, 0), |(index, &place)| (place, after(index)));
-            if high - low > NEAR {
+            if high - low > MAX_SPAN {
                 return Err(Undecided);
             }
             for start in boundaries::between(boundary, self.part, low, high)? {
@@ -279,7 +279,7 @@ impl<'a> Scan<'a> {
         while index > self.first {
             index -= 1;
             let place = self.places[index];
-            if end - place > NEAR {
+            if end - place > MAX_SPAN {
                 return Err(Undecided);
             }
             if self.settled(index) <= end {
@@ -288,7 +288,7 @@ impl<'a> Scan<'a> {
                 break;
             }
         }
-        if end - from > NEAR {
+        if end - from > MAX_SPAN {
             return Err(Undecided);
         }
         Ok(count + self.core.count_split(&self.text[from..end]))

@@ -6,7 +6,7 @@ use pyo3::types::PyString;
 
 use super::guard::released;
 use super::text::utf8;
-use crate::boundaries::{BOUNDARIES, Boundary, Part};
+use crate::boundaries::{BOUNDARIES, Boundary, Excerpt};
 use crate::bpe::Bpe;
 use crate::chunker::{self, Chunk};
 
@@ -33,7 +33,7 @@ pub(super) fn chunks(
     most: usize,
 ) -> PyResult<Found> {
     let utf8 = utf8(text)?;
-    let (byte, start, covered, overlap) = next;
+    let (byte, start, last_end, overlap) = next;
     let (budget, least, shared, boundary) = rule;
     let boundary = boundary_of(boundary)?;
     if !utf8.is_char_boundary(byte) {
@@ -48,10 +48,10 @@ pub(super) fn chunks(
         };
         let next = chunker::Next {
             start: byte,
-            covered: forward(utf8, byte, covered - start),
+            last_end: forward(utf8, byte, last_end - start),
             overlap,
         };
-        let part = Part {
+        let part = Excerpt {
             text: utf8,
             is_start,
         };
@@ -80,9 +80,9 @@ pub(super) fn chunks(
         };
         let rows: Vec<[usize; 5]> = chunks.iter().map(row).collect();
         let column = |index| rows.iter().map(|row| row[index]).collect();
-        let (start, covered) = (point(next.start), point(next.covered));
+        let (start, last_end) = (point(next.start), point(next.last_end));
         let columns = [0, 1, 2, 3, 4].map(column);
-        (columns, (next.start, start, covered, next.overlap))
+        (columns, (next.start, start, last_end, next.overlap))
     })
 }
 
