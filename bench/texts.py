@@ -44,7 +44,7 @@ def parsed(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, list[Pa
 
 
 def _made() -> Path:
-    """Write the texts of a fresh clone; returns their folder."""
+    """Write the texts of a fresh clone. Returns their folder."""
     _MADE.mkdir(parents=True, exist_ok=True)
     for name, files in {
         "english_docs": [REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md")],

@@ -1,5 +1,5 @@
-"""Compare what the image is made of with published advisories, and with the licences and sources
-that are allowed.
+"""Compare the content of the image with published advisories, and with the allowed licences and
+sources.
 
     python scripts/audit.py                    exit status 1: something is wrong; 2: something
                                               could not be checked
@@ -28,7 +28,7 @@ BOM: Final = ROOT / "build" / "audit" / "python.cdx.json"
 
 
 def python_advisories(report: Report, found: dict[str, Any]) -> None:
-    """Check what pip-audit says, which counts a package that it knows nothing of as good.
+    """Check the report of pip-audit, which passes a package that it does not know.
 
     Args:
         report: Where it is printed.
@@ -54,7 +54,7 @@ def python_advisories(report: Report, found: dict[str, Any]) -> None:
 
 
 def audit_python(report: Report) -> None:
-    """Advisories and licences of the pinned Python packages."""
+    """Check advisories and licences of the pinned Python packages."""
     options = ("--disable-pip", "--require-hashes", "--progress-spinner", "off")
     ran = run(TOOLS / "pip-audit", *options, "--format", "json", "--requirement", PINS)
     if ran.stdout.startswith("{"):
@@ -71,7 +71,7 @@ def audit_python(report: Report) -> None:
 
 
 def main() -> int:
-    """Do all of it; the exit status."""
+    """Run all checks. Returns the exit status."""
     report = Report()
     audit_python(report)
     audit_crates(report)

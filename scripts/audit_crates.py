@@ -1,4 +1,4 @@
-"""The locked crates: their licences and sources always, their advisories where RustSec answers.
+"""The locked crates: licences and sources always, advisories if RustSec's database can be reached.
 
 The first two are in the crates' own manifests, which cargo reads in a second. For advisories there
 is cargo-deny, by engine/deny.toml; compiling it takes some ten minutes, so RustSec's repository is
@@ -33,7 +33,7 @@ ANSWER_SECONDS: Final = 20.0
 
 
 def audit_crates(report: Report) -> None:
-    """Tell a report what is known of the locked crates."""
+    """Add the findings about the locked crates to a report."""
     for folder, may_be_twice in FOLDERS.items():
         metadata = ("metadata", "--locked", "--all-features", "--format-version=1")
         ran = run("cargo", *metadata, folder=folder)
@@ -53,7 +53,7 @@ def audit_crates(report: Report) -> None:
 def rejected_crates(
     packages: list[dict[str, Any]], may_be_twice: frozenset[str] = frozenset()
 ) -> Iterator[str]:
-    """What is not allowed of crates.
+    """Return the crates that are not allowed.
 
     Args:
         packages: As `cargo metadata` lists them.
@@ -74,7 +74,7 @@ def rejected_crates(
 
 
 def answers(repository: str) -> bool:
-    """Whether a Git repository can be read, by the least that can be asked of it."""
+    """Whether a Git repository can be reached, by the cheapest request."""
     return not run("git", "ls-remote", repository, "HEAD", seconds=ANSWER_SECONDS).returncode
 
 

@@ -1,4 +1,4 @@
-"""The report of an audit: what is right, what is wrong, and what could not be checked."""
+"""The report of an audit: what passed, what failed, and what could not be checked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Report:
-    """What came out.
+    """The results of an audit.
 
     Attributes:
         good: What was checked and is right, one line each.
@@ -20,7 +20,7 @@ class Report:
     unchecked: list[str] = field(default_factory=list)
 
     def text(self) -> str:
-        """For people."""
+        """Return the report for people."""
         marked = {"ok": self.good, "WRONG": self.wrong, "NOT CHECKED": self.unchecked}
         return "".join(f"{mark}: {line}\n" for mark, lines in marked.items() for line in lines)
 

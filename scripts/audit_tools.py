@@ -50,5 +50,6 @@ def run(
 
 
 def last_line(ran: subprocess.CompletedProcess[str]) -> str:
-    """The last line that a tool wrote as an error: most often why it failed."""
+    """Return the last line that a tool wrote to standard error, which usually says why it
+    failed."""
     return (ran.stderr.strip().splitlines() or ["it said nothing"])[-1]

@@ -77,12 +77,12 @@ class Load:
             thread.join()
 
     def failures(self) -> list[str]:
-        """Return what calls ended with other than the right count."""
+        """Return the calls that did not end with the right count."""
         return [ending for ending in self.endings if not ending.endswith(": right")]
 
 
 def silent_stream(target: str, outcome: list[str]) -> None:
-    """Decode two ids with `SILENCE_S` between them, and say in `outcome` what came of it."""
+    """Decode two ids with `SILENCE_S` between them, and record the result in `outcome`."""
 
     def requests() -> Iterator[stream_pb2.DecodeStreamRequest]:
         config = stream_pb2.DecodeStreamConfig(encoding=ENCODING)
@@ -100,7 +100,7 @@ def silent_stream(target: str, outcome: list[str]) -> None:
 
 
 def check_json(stand: Stand) -> None:
-    """Call the service in JSON, and show what it answers.
+    """Call the service in JSON, and print its answers.
 
     Raises:
         SystemExit: An answer is not what docs/many-machines.md says.

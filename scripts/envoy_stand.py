@@ -49,7 +49,7 @@ class Names:
 
 
 class Stand:
-    """Where Envoy will listen, and what it tells about its servers once it runs.
+    """The address where Envoy will listen, and its statistics once it runs.
 
     Attributes:
         configuration: The file for Envoy's `-c`.
@@ -101,7 +101,7 @@ class Stand:
         }
 
     def calls(self) -> dict[str, int]:
-        """Return how many calls each server that Envoy knows was sent, retries included."""
+        """Return how many calls Envoy sent to each server, including retries."""
         return {
             _address(host): int(stat.get("value", 0))
             for host in self._hosts()

@@ -61,7 +61,7 @@ def _stated(entry: dict[str, Any]) -> str:
 
 
 def is_allowed(stated: str) -> bool:
-    """Whether a licence, as a package states it, may be.
+    """Whether a licence, as a package states it, is allowed.
 
     Args:
         stated: An SPDX expression, or what `_WRITTEN` knows; "" for nothing.

@@ -1,4 +1,4 @@
-"""What the checks share: free ports, programs that run while a block does, and waiting."""
+"""Helpers of the checks: free ports, processes that run during a block, and waiting."""
 
 import contextlib
 import socket

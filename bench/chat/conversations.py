@@ -1,4 +1,5 @@
-"""Random conversations, whose texts have hard beginnings and ends and contain control tokens."""
+"""Random conversations. Their texts contain control tokens, and start and end with hard
+characters."""
 
 from __future__ import annotations
 
@@ -93,8 +94,8 @@ class Conversations:
         return tools
 
     def chat(self, *, system: bool = True, tools: bool = False) -> list[dict[str, Any]]:
-        """Turns that alternate, with calls and their results if `tools`; ends with a user, an
-        assistant or a tool."""
+        """Return alternating turns, with calls and their results if `tools`. The last is a user's,
+        an assistant's or a tool's."""
         messages: list[dict[str, Any]] = []
         if system and self.chance(0.5):
             messages.append({"role": "system", "content": self.said()})

@@ -48,8 +48,8 @@ PUBLISHED = {
 
 
 def agreement(name: str) -> Callable[[int], bool]:
-    """Says for a seed whether both write the same text, or both reject; and, where no text spells a
-    control token, whether the ids are those of that text."""
+    """Return a function from a seed to whether both renderings agree: the same text, or both reject
+    the chat. Where no text contains a control token, the ids must be those of that text."""
     published = PUBLISHED[name]
     chosen = load_template(
         name,

@@ -1,5 +1,5 @@
-"""What chats cost a server: CPU beside one text of their size, fitting beside counting, hostile
-chats, and templates that spin."""
+"""What chats cost a server in CPU time: counting beside one text of the same size, fitting beside
+counting, hostile chats, and templates in endless loops."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def show_splits(encoding: Encoding) -> None:
-    """Split beside Count of the same text, which both have seen, in turns."""
+    """Measure Split beside Count of the same text, alternately. Both have seen the text."""
     text = prose(TEXT_BYTES)
     size = len(text.encode())
     works: dict[str, Callable[[], object]] = {
@@ -107,7 +107,7 @@ def show_splits(encoding: Encoding) -> None:
 
 
 def show_long_text(encoding: Encoding) -> None:
-    """Truncate reads as much of a text as it needs."""
+    """Show that Truncate reads only as much of a text as it needs."""
     huge = prose(LONG_BYTES)
     last, most = huge[-1_000_000:], huge * 10
     start, end, counted = timed_in_turns(
@@ -130,7 +130,8 @@ def show_long_text(encoding: Encoding) -> None:
 def show_hostile_texts(
     encoding: Encoding, texts: Mapping[str, str], tokens: int, kept: int
 ) -> None:
-    """Texts in which no split point is near, and beside each figure what twice the text costs."""
+    """Measure texts without a split point nearby, each figure beside that of a text twice as
+    long."""
     shared = tokens // 8
     print(
         f"\n{encoding.name}: Split into {tokens} tokens, with {shared} shared, and the first "
@@ -169,7 +170,7 @@ def shown(figure: float, digits: int) -> str:
 
 
 def show_undivided(folder: Path) -> None:
-    """What the longest text costs that other formats take without a split point, in the worst of
+    """Measure the longest text without a split point that other formats accept, in the worst of
     cases."""
     print(f"\n| {UNDIVIDED_CHARACTERS:,} characters, 1 token | Split ms | Truncate ms |")
     print("|---|---:|---:|")
@@ -187,7 +188,8 @@ def show_undivided(folder: Path) -> None:
 
 
 def show_calls(tokens: int) -> None:
-    """The CPU of a Truncate of 1 KB to half of its tokens, and of a Count of it, in turns."""
+    """Measure the CPU time of a Truncate of 1 KB to half of its tokens, and of a Count,
+    alternately."""
     text = prose(CALL_BYTES)
     truncate = context_pb2.TruncateRequest(
         encoding="cl100k_base", text=text, max_tokens=tokens // 2
@@ -225,8 +227,8 @@ def timed_in_turns(
 
 
 def timed(work: Callable[[], object]) -> float:
-    """The CPU seconds of one run; NaN for a text that is too large without split points, or has a
-    code point that does not fit."""
+    """Return the CPU seconds of one run; NaN for a text that is rejected as too large without split
+    points, or because a code point does not fit."""
     start = time.process_time()
     try:
         work()
@@ -236,7 +238,7 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def compare(encoding: Any) -> None:
-    """Other splitters beside ours, and what they break."""
+    """Measure other splitters beside this library, and show which laws they break."""
     set_cache_dir()
     text = prose(PEER_BYTES)
     print(
@@ -258,12 +260,13 @@ Split = Callable[[str, int], list[str]]
 
 
 def ours(encoding: Any) -> Split:
-    """This library's."""
+    """Split with this library."""
     return lambda text, tokens: [chunk.text for chunk in encoding.split(text, tokens)]
 
 
 def peers() -> dict[str, Split]:
-    """Other libraries', each as its documentation says, with tiktoken's cl100k_base."""
+    """Split with other libraries, each used as its documentation says, with tiktoken's
+    cl100k_base."""
     import semchunk
     import tiktoken
     from chonkie import TokenChunker

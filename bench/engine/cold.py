@@ -57,7 +57,7 @@ def main() -> int:
 def measure(
     works: dict[str, Work], documents: Sequence[str], expected: list[object], megabytes: float
 ) -> dict[str, float]:
-    """MB/s of each engine whose answers are the expected ones."""
+    """Return the MB/s of each engine whose answers are the expected ones."""
     times: dict[str, list[float]] = {engine: [] for engine in works}
     for _ in range(ROUNDS):
         for engine, work in works.items():
@@ -76,7 +76,8 @@ def measure(
 
 
 def in_child(work: Work, documents: Sequence[str]) -> tuple[float, list[object]]:
-    """CPU time of one pass in a new process, and its answers; none from one that died."""
+    """Return the CPU time of one pass in a new process, and its answers; None if the process
+    died."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,4 +1,5 @@
-"""What do several cores give one large text? One thread and two in turns, on an idle machine.
+"""How much faster are several cores on one large text? One thread and two, alternately, on an idle
+machine.
 
     make bench-engine-parts                              texts of 10 MB
     PYTHONPATH=tests:. python -m bench.engine.cores [--megabytes 10] [FILE…]
@@ -58,8 +59,8 @@ def main() -> int:
 
 
 def figures(encodings: list[Encoding], work: Work, text: str) -> tuple[float, float]:
-    """Milliseconds of the first, and how many times as fast the second is; not a number where no
-    round was quiet."""
+    """Return the milliseconds of one thread, and how many times as fast two are; NaN if no round
+    was quiet."""
     start = time.perf_counter()
     work(encodings[0], text)
     times = 1 + int(MIN_SECONDS / (time.perf_counter() - start))

@@ -19,7 +19,8 @@ Work = Callable[[Any], object]
 
 
 def engines_of(name: str) -> dict[str, dict[str, Work]]:
-    """Kind of work to engine to a function of one document; this engine is "ours"."""
+    """Return, for each kind of work and each engine, a function of one document; this engine is
+    "ours"."""
     ours = bytepair_engine.get_encoding(name, backend="native")
     tiktoken = oracle(name)
     engines: dict[str, dict[str, Work]] = {
@@ -49,7 +50,7 @@ def engines_of(name: str) -> dict[str, dict[str, Work]]:
 
 
 def installed(module: str) -> Any | None:
-    """The module, or None with a line that says so."""
+    """Return the module; None, with a printed line, if it is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError:
@@ -58,6 +59,6 @@ def installed(module: str) -> Any | None:
 
 
 def documents_of(path: Path, characters: int, total: int) -> list[str]:
-    """The first `total` characters of a text, in documents of a number of characters."""
+    """Divide the first `total` characters of a text into documents of `characters` each."""
     text = path.read_text(encoding="utf-8")[:total]
     return [text[i : i + characters] for i in range(0, len(text), characters)]

@@ -56,7 +56,7 @@ Make = Callable[[random.Random], str]
 
 
 def main() -> int:
-    """Compare, and print how far it is."""
+    """Compare, and print the progress."""
     names = bytepair_engine.list_encodings()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names))
@@ -86,7 +86,7 @@ def main() -> int:
 
 
 def difference(encoding: Encoding, text: str, expected: list[int]) -> str | None:
-    """What is not as the oracle says; None if all is."""
+    """Return what differs from the oracle's result; None if nothing does."""
     ids = encoding.encode_ordinary(text)
     if ids != expected:
         same = next(
@@ -103,7 +103,7 @@ def difference(encoding: Encoding, text: str, expected: list[int]) -> str | None
 
 
 def document(kinds: list[Make], seed: str, number: int) -> str:
-    """The document of that number."""
+    """Return the document with this number."""
     rng = random.Random(seed)
     make = kinds[number % len(kinds)]
     parts, length = [], 0
@@ -114,7 +114,7 @@ def document(kinds: list[Make], seed: str, number: int) -> str:
 
 
 def kinds_of(encoding: Encoding, texts: list[str]) -> list[Make]:
-    """See the module."""
+    """Return the kinds of text; see the module."""
     decoded = [token.decode(errors="ignore") for token in encoding.token_byte_values()]
     scripts = list(range(0, 0xD800, 128)) + list(range(0xE000, 0x32000, 128))
     kinds: list[Make] = []
@@ -159,7 +159,7 @@ def _hard(rng: random.Random) -> list[str]:
 
 
 def _code_points(rng: random.Random, scripts: list[int]) -> list[int]:
-    """Those of a few blocks, or any; no surrogate."""
+    """Return random code points of a few blocks, or of all; no surrogates."""
     if rng.random() < 0.2:
         code_points = (rng.randrange(0x110000) for _ in range(300))
         return [c for c in code_points if not 0xD800 <= c < 0xE000] + [32, 10]

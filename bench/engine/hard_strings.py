@@ -61,7 +61,7 @@ def main() -> int:
 
 
 def kinds() -> dict[str, Iterator[str]]:
-    """The strings of each kind; see the module."""
+    """Return the strings of each kind; see the module."""
     return {
         "code points": code_points(),
         "in surroundings": in_surroundings(),
@@ -72,14 +72,14 @@ def kinds() -> dict[str, Iterator[str]]:
 
 
 def code_points() -> Iterator[str]:
-    """Each alone, and doubled."""
+    """Yield each code point alone, and doubled."""
     for code_point in chain(range(0xD800), range(0xE000, 0x110000)):
         yield chr(code_point)
         yield chr(code_point) * 2
 
 
 def in_surroundings() -> Iterator[str]:
-    """Assigned code points, tags and a few others, each between other characters."""
+    """Yield assigned code points, tags and a few others, each between other characters."""
     for code_point in chain(range(0xD800), range(0xE000, 0x110000)):
         tag = 0xE0000 <= code_point < 0xE0200
         if code_point < 0x30000 or tag or code_point % 4096 < 2:
@@ -88,20 +88,20 @@ def in_surroundings() -> Iterator[str]:
 
 
 def short_strings() -> Iterator[str]:
-    """Up to four of the alphabet."""
+    """Yield all strings of up to four characters of the alphabet."""
     for length in range(1, 5):
         yield from map("".join, product(ALPHABET, repeat=length))
 
 
 def at_every_alignment() -> Iterator[str]:
-    """Hard strings behind fillers of every length."""
+    """Yield hard strings after fillers of every length."""
     for shift, filler in product(range(MAX_SHIFT), FILLERS):
         for index, hard in enumerate(HARD_PIECES):
             yield filler * shift + hard + HARD_CHARACTERS[(shift + index) % len(HARD_CHARACTERS)]
 
 
 def random_strings(rng: random.Random) -> Iterator[str]:
-    """Of up to 90 hard characters and pieces."""
+    """Yield random strings of up to 90 hard characters and pieces."""
     alphabet = HARD_CHARACTERS + HARD_PIECES
     for number in range(RANDOM_STRINGS):
         yield "".join(rng.choices(alphabet, k=rng.randrange(1, 12 if number % 2 else 90)))

@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def loaded(module: str, name: str) -> tuple[float, str]:
-    """CPU seconds of loading in a new process, and the ids of the text as it prints them."""
+    """Return the CPU seconds of loading in a new process, and the printed ids of the text."""
     done = subprocess.run(
         [sys.executable, "-c", LOAD.format(module=module, name=name, text=TEXT)],
         capture_output=True,

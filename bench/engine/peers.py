@@ -89,7 +89,7 @@ def compare(
 
 
 def in_turns(works: dict[str, Work], items: Sequence[Any]) -> dict[str, list[float]]:
-    """CPU time of the second of two passes of each engine, in each round."""
+    """Return the CPU time of the second of two passes of each engine, in each round."""
     seconds: dict[str, list[float]] = {engine: [] for engine in works}
     for _ in range(ROUNDS):
         for engine, work in works.items():

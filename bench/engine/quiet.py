@@ -1,4 +1,4 @@
-"""Rounds that other processes did not disturb: for what is measured by the clock on all cores."""
+"""Rounds that other processes did not disturb, for measurements of elapsed time on all cores."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def quiet_rounds(measure: Callable[[], T], wanted: int) -> tuple[list[T], int]:
 
 
 def _busy_seconds() -> float:
-    """What all cores have worked since the system started, or were kept from by its host."""
+    """Return the seconds that all cores have worked since the system started, including those that
+    the host took away."""
     try:
         line = Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0]
     except OSError:

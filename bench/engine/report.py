@@ -1,4 +1,4 @@
-"""The engine's figures in one table, which docs/performance.md has as it is printed.
+"""The engine's figures in one table; docs/performance.md contains it as it is printed.
 
     make bench-engine                   all texts of bench/texts.py
     make bench-engine TEXTS="FILE…"     texts of your own
@@ -57,7 +57,7 @@ def main() -> int:
 
 
 def figures_of(name: str, texts: Sequence[Path]) -> dict[tuple[str, str], str]:
-    """What was measured, and beside what, to the cell of an encoding."""
+    """Return the cells of an encoding, by what was measured and what it was compared with."""
     engines = engines_of(name)
     rows = [
         *new_text(name, engines, texts),
@@ -70,7 +70,8 @@ def figures_of(name: str, texts: Sequence[Path]) -> dict[tuple[str, str], str]:
 
 
 def new_text(name: str, engines: dict[str, dict[str, Work]], texts: Sequence[Path]) -> list[Row]:
-    """Lists and counts of text that the process has not seen, 120,000 characters of each."""
+    """Measure lists and counts of text that the process has not seen, 120,000 characters of each
+    text."""
     rows = []
     languages: dict[str, list[float]] = {}
     for kind in ("list", "count"):
@@ -95,7 +96,8 @@ def new_text(name: str, engines: dict[str, dict[str, Work]], texts: Sequence[Pat
 
 
 def language_of(text: str) -> str | None:
-    """By its letters; None for code, and for languages that no row is about."""
+    """Return the language of a text, by its letters; None for code, and for languages without a
+    row."""
     letters = Counter(unicodedata.name(c, "").partition(" ")[0] for c in text if c.isalpha())
     for script, language in SCRIPTS.items():
         if letters[script] > 0.2 * letters.total():
@@ -105,7 +107,7 @@ def language_of(text: str) -> str | None:
 
 
 def seen_text(name: str, engines: dict[str, dict[str, Work]], texts: Sequence[Path]) -> list[Row]:
-    """Text that the process has seen, 600,000 characters of each, and decoding."""
+    """Measure text that the process has seen, 600,000 characters of each, and decoding."""
     ratios: dict[str, list[float]] = {}
     with contextlib.redirect_stdout(io.StringIO()):
         for path in texts:
@@ -130,8 +132,8 @@ def loading(name: str) -> Row:
 
 
 def after_fork(engines: dict[str, dict[str, Work]], texts: Sequence[Path]) -> list[Row]:
-    """Lists of a worker's first megabyte beside its second, in short documents of all texts by
-    turns, and the memory of that process."""
+    """Measure lists of a worker's first megabyte beside its second, in short documents that
+    alternate between all texts, and the memory of that process."""
     by_text = [documents_of(path, 2_000, 600_000) for path in texts]
     mixed = [document for turn in zip_longest(*by_text) for document in turn if document]
     sizes = [len(document.encode()) for document in mixed]
@@ -163,7 +165,8 @@ def after_fork(engines: dict[str, dict[str, Work]], texts: Sequence[Path]) -> li
 
 
 def resident_and_shared() -> tuple[float, float]:
-    """Megabytes of this process; not a number where the system does not tell (it is not Linux)."""
+    """Return the resident and the shared megabytes of this process; NaN on systems other than
+    Linux."""
     try:
         lines = Path("/proc/self/smaps_rollup").read_text(encoding="ascii").splitlines()[1:]
     except OSError:

@@ -1,4 +1,4 @@
-"""What do two threads count in the time of one? Independent documents, on two idle cores.
+"""How much more do two threads count than one? Independent documents, on two idle cores.
 
     PYTHONPATH=tests:. python -m bench.engine.threads [FILE…]
 
@@ -57,7 +57,8 @@ def main() -> int:
 def seconds(
     encoding: bytepair_engine.Encoding, documents: list[str], threads: int
 ) -> tuple[float, float]:
-    """By the clock and of CPU time, for this many threads that each count all documents."""
+    """Return the elapsed and the CPU seconds of this many threads, each of which counts all
+    documents."""
 
     def work() -> None:
         for _ in range(PASSES):

@@ -1,4 +1,4 @@
-"""How fast is a pattern that has no scanner? Encodes through the regex engine and tiktoken.
+"""How fast is a pattern without a scanner of its own? Compares the regex engine with tiktoken.
 
     PYTHONPATH=tests:. python -m bench.engine.unknown_patterns          all texts of bench/texts.py
     PYTHONPATH=tests:. python -m bench.engine.unknown_patterns FILE…    texts of your own
@@ -68,7 +68,7 @@ def main() -> int:
 
 
 def medians(encoders: list[Encode], text: str) -> list[float]:
-    """Seconds that each takes, in the median of rounds in turn."""
+    """Return the median seconds of each, over alternating rounds."""
     seconds: list[list[float]] = [[] for _ in encoders]
     for _ in range(ROUNDS):
         for encode, elapsed in zip(encoders, seconds, strict=True):

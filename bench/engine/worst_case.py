@@ -1,4 +1,4 @@
-"""What does the worst text cost? Time per byte for texts that were made to be slow, and memory.
+"""What does the worst text cost? Time per byte, and memory, of texts that were made to be slow.
 
     make bench-worst-case                          up to 100 MB of each: half an hour
     make bench-worst-case MEGABYTES=16             less of it
@@ -86,7 +86,7 @@ def main() -> int:
 
 
 def over_time(encoding: Encoding, units: dict[str, str], prose: str, megabytes: int) -> int:
-    """Print what each shape costs; returns how many cost more than they may."""
+    """Print what each shape costs. Returns how many exceed their bound."""
     cold, _, warm = (seconds(encoding, prose) * 1e9 / len(prose.encode()) for _ in range(3))
     print(f"English prose: {cold:.1f} ns/byte when new, {warm:.1f} when seen before")
     print(f"\n{'':28}{'ns/byte':>9}{'doubling':>10}{'x new':>8}{'x seen':>8}")
@@ -115,7 +115,7 @@ def over_memory(units: dict[str, str], megabytes: int) -> int:
 
 
 def measured(encoding: Encoding, unit: str, megabytes: int) -> tuple[float, float]:
-    """Nanoseconds per byte at the largest size, and the largest factor of a doubling."""
+    """Return the nanoseconds per byte at the largest size, and the largest factor of a doubling."""
     times: list[float] = []
     size = megabytes * 1_000_000
     while size >= MIN_BYTES:
@@ -127,7 +127,7 @@ def measured(encoding: Encoding, unit: str, megabytes: int) -> tuple[float, floa
 
 
 def fastest(encoding: Encoding, text: str) -> float:
-    """The least of three times, or of as many as fit into MAX_SECONDS."""
+    """Return the shortest of three times, or of as many as fit into MAX_SECONDS."""
     times = [seconds(encoding, text)]
     while len(times) < 3 and sum(times) < MAX_SECONDS:
         times.append(seconds(encoding, text))
@@ -135,19 +135,19 @@ def fastest(encoding: Encoding, text: str) -> float:
 
 
 def of_size(unit: str, size: int) -> str:
-    """The unit over and over, about `size` bytes of UTF-8."""
+    """Repeat the unit to about `size` bytes of UTF-8."""
     return unit * (size // len(unit.encode()) + 1)
 
 
 def seconds(encoding: Encoding, text: str) -> float:
-    """CPU time of counting it."""
+    """Return the CPU time of counting the text."""
     start = time.process_time()
     encoding.count(text, disallowed_special=())
     return time.process_time() - start
 
 
 def memory(unit: str, megabytes: int, call: str) -> float:
-    """Bytes that the peak of a new process grew by, for each byte of the text."""
+    """Return by how many bytes the peak memory of a new process grows for each byte of the text."""
     size = max(megabytes, MIN_MEGABYTES_FOR_MEMORY) * 1_000_000
     done = subprocess.run(
         [sys.executable, "-c", MEMORY % NAME, str(size), call],

@@ -170,7 +170,7 @@ SETS = (
 
 
 def fetched(name: str, source: Source, suffix: str) -> Path:
-    """The file of a vocabulary; fetched if it is missing."""
+    """Return the file of a vocabulary; fetch it if it is missing."""
     file = FOLDER / f"{name}{suffix}"
     if not file.exists() or digest(file.read_bytes()) != source.sha256:
         FOLDER.mkdir(parents=True, exist_ok=True)

@@ -34,8 +34,8 @@ def start_load(
     seconds: float,
     cores: Collection[int] = (),
 ) -> subprocess.Popen[str]:
-    """Callers of Count, in a process of their own, on any core; or on some, where it gives way, so
-    that those who are watched wait for the server and not for them."""
+    """Start callers of Count in a process of their own. On given cores they have a low priority, so
+    that bystanders wait for the server and not for them."""
     numbers = map(str, (text_bytes, at_once, seconds))
     command = [sys.executable, "-m", "bench.reliability.load", server.target, *numbers]
     with on_cores(cores):

@@ -83,7 +83,7 @@ def served(*flags: str, cores: Collection[int] = ()) -> Iterator[tuple[RunningSe
 
 
 def nothing() -> Row:
-    """No fault: the baseline of the other rows."""
+    """Cause no fault: the baseline of the other rows."""
     with served(*TWO) as (_, seen):
         sleep(SECONDS)
     return Row("none", "–", seen)
@@ -104,7 +104,7 @@ def hostile(name: str, *flags: str) -> Row:
 
 
 def _still_held(server: RunningServer) -> float:
-    """Number of slots held by calls whose callers disconnected seconds ago."""
+    """Return the number of slots held by calls whose callers disconnected seconds ago."""
     until = monotonic() + 5
     while (held := server.metric("bytepair_in_flight")) and monotonic() < until:
         sleep(0.05)
@@ -131,7 +131,7 @@ def killed_workers() -> Row:
 
 
 def killed_replicas() -> Row:
-    """Streams of a second or two, over three replicas that are killed in turn."""
+    """Run streams of a second or two over three replicas, which are killed one after the other."""
     with replicas.killed_in_turn() as running, bystanders(running.target, running.pids) as seen:
         outcomes = replicas.stream(running.target, STREAMS)
     lost = STREAMS - outcomes["whole"]
@@ -140,8 +140,8 @@ def killed_replicas() -> Row:
 
 
 def rolling() -> Row:
-    """Two replicas behind one name, replaced one after the other, twice. Streams of a second fit
-    the grace time; streams without an end do not, and go on at the other replica."""
+    """Replace two replicas behind one name, one after the other, twice. Streams of a second finish
+    within the grace time; endless streams do not, and continue at the other replica."""
     ports = [free_port() for _ in range(2)]
     rolls = 0
     with ExitStack() as stack:
@@ -244,7 +244,7 @@ def _endless_streams(target: str, over: threading.Event) -> tuple[int, int]:
 
 
 def large_inputs() -> Row:
-    """1 MiB texts as fast as one client can send them, beside small calls."""
+    """Send 1 MiB texts as fast as one client can, beside small calls."""
     with served(*TWO) as (server, seen):
         sleep(SECONDS)
         median, p99 = seen.percentile_ms(50), seen.percentile_ms(99)
@@ -259,8 +259,8 @@ def large_inputs() -> Row:
 
 
 def overload(text_bytes: int) -> Row:
-    """Ten times the callers that are let in at once, who call again as soon as they are answered
-    anything, beside what the server does for as many as keep it busy."""
+    """Run ten times the callers that are admitted at once. Each calls again as soon as it has an
+    answer. The row compares the rate with that of just enough callers to keep the server busy."""
     *for_load, core = sorted(os.sched_getaffinity(0))
     for_load = for_load or [core]  # apart, or the server would be slow because its load is quick
     with served(*ONE, "--workers", "1", cores=[core]) as (server, seen):
@@ -283,7 +283,7 @@ def overload(text_bytes: int) -> Row:
 
 
 def _health(server: RunningServer, going: Callable[[], bool]) -> Seen:
-    """Call health some fifty times a second, at least once."""
+    """Call the health service about fifty times a second, at least once."""
     health: Any = health_pb2_grpc.HealthStub(server.channel)
     checks = Seen()
     while True:
@@ -296,7 +296,7 @@ def _health(server: RunningServer, going: Callable[[], bool]) -> Seen:
 
 
 def cancelled_work() -> Row:
-    """Cancelled calls with texts of many megabytes."""
+    """Cancel calls with texts of many megabytes."""
     text = "".join(chr(0x4E00 + i * 7919 % 20000) for i in range(30 * MIB))
     request = tokenizer_pb2.CountRequest(encoding=ENCODING, text=text)
     given_up, freed = 0, 0.0
@@ -331,7 +331,7 @@ def _cpu(pid: int) -> float:
 
 
 def no_descriptors() -> Row:
-    """More connections than the server has file descriptors."""
+    """Open more connections than the server has file descriptors."""
     with served(*ONE, "--workers", "1") as (server, seen):
         limit = descriptors_of(server.pid) + 8
         before = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
@@ -352,7 +352,7 @@ def no_descriptors() -> Row:
 
 
 def full_disk() -> Row:
-    """A full disk under the log."""
+    """Write the log to a full disk."""
     address = free_port()
     command = [sys.executable, "-m", "bytepair_server.cli", *ONE, "--grpc-address", address]
     with Path("/dev/full").open("w", encoding="utf-8") as full:
@@ -381,7 +381,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 
 def all_faults() -> list[tuple[str, Callable[[], Row]]]:
-    """Every fault, by name."""
+    """Return every fault by name."""
     ours: list[Callable[[], Row]] = [
         nothing,
         rolling,

@@ -1,5 +1,5 @@
-"""Callers who count texts as fast as they can, in a process of their own, so that their work is
-not the wait of those who are watched."""
+"""Callers that count texts as fast as they can, in a process of their own, so that they do not
+delay the bystanders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ON_EACH: Final = 160
 
 
 async def main(target: str, text_bytes: int, at_once: int, seconds: float) -> None:
-    """Print the calls that were answered, rejected, and failed otherwise, each by second.
+    """Print the answered, rejected and failed calls per second.
 
     Args:
         target: Where to call.

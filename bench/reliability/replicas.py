@@ -1,4 +1,4 @@
-"""Streams while replicas are killed: how many break, or give another text.
+"""Streams while replicas are killed: how many break, or return another text.
 
     PYTHONPATH=tests:. python -m bench.reliability.replicas [STREAMS]
 
@@ -66,7 +66,7 @@ class Replicas:
 
 @contextmanager
 def killed_in_turn() -> Iterator[Replicas]:
-    """Servers that are killed as long as the block runs."""
+    """Run three servers, and kill one after the other while the block runs."""
     over = threading.Event()
     replicas = Replicas()
     killer = threading.Thread(target=replicas.kill_until, args=(over,))
@@ -95,7 +95,7 @@ def outcome(client: TokenizerClient, ids: list[int], text: str) -> str:
 
 
 def stream(target: str, streams: int) -> Counter[str]:
-    """Run a number of streams, some at once; returns their outcomes."""
+    """Run a number of streams, several at once; returns their outcomes."""
     with TokenizerClient(target, encoding=ENCODING) as client:
         ids = client.encode(TEXT)[:IDS]
         text = client.decode(ids)

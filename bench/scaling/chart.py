@@ -1,4 +1,4 @@
-"""The chart of a curve: its panels side by side, as SVG that depends on the figures alone."""
+"""The chart of a curve: its panels side by side, as SVG that depends only on the figures."""
 
 from __future__ import annotations
 

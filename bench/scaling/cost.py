@@ -1,4 +1,4 @@
-"""Cores and money for a billion counts of 1,000 bytes a day, by the way they are sent."""
+"""Cores and money for a billion counts of 1,000 bytes a day, for each way to send them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def rows(quick: bool) -> list[Row]:
 
 
 def costs(server: Server) -> list[tuple[str, float]]:
-    """The server's CPU time for one count, in microseconds, by the way it is sent."""
+    """Return the server's CPU time for one count, in microseconds, for each way to send it."""
     by_name = {shape.name: shape for shape in shapes()}
     single = measure(server, by_name["Count 1,000 B"], 64, SECONDS, connections=8, core=LOAD_CORE)
     batch = by_name["BatchCount 64 × 1,000 B"]

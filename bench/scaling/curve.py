@@ -97,7 +97,7 @@ class Curve:
 
 
 def medians(rounds: Sequence[Sequence[Row]]) -> list[Row]:
-    """The rows of several rounds as one: the median of each figure; words are kept."""
+    """Combine the rows of several rounds: the median of each figure. Words are kept."""
     return [
         {key: _median([row[key] for row in same]) for key in same[0]}
         for same in zip(*rounds, strict=True)

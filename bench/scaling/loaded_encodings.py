@@ -54,7 +54,7 @@ def one(number: int) -> Row:
 
 
 def counting(server: Server, names: tuple[str, ...]) -> float:
-    """The median time of Counts of different texts, over all encodings, in microseconds."""
+    """Return the median time of Counts of different texts, over all encodings, in microseconds."""
     requests = itertools.cycle(
         tokenizer_pb2.CountRequest(
             encoding=names[index % len(names)], text=prose(TEXT_BYTES, start=index * TEXT_BYTES)

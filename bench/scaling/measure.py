@@ -31,7 +31,7 @@ CURVES = {
 
 
 def main() -> None:
-    """Measure, print and draw."""
+    """Measure, print and draw the curves."""
     parser = argparse.ArgumentParser(prog="bench.scaling.measure", description=__doc__)
     parser.add_argument("curves", nargs="*", metavar="curve", help=", ".join(CURVES))
     parser.add_argument("--quick", action="store_true", help="one round")

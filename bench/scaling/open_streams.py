@@ -1,5 +1,5 @@
-"""What streams cost, against how many are open: idle ones in memory and in what they do to other
-calls, busy ones in messages a second."""
+"""What open streams cost: idle ones in memory and in the latency of other calls, busy ones in
+messages per second."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def one(number: int) -> Row:
 
 
 def beside(server: Server) -> float:
-    """The median time of Counts of 1,000 bytes, one after the other, in microseconds."""
+    """Return the median time of consecutive Counts of 1,000 bytes, in microseconds."""
     request = count_of(1_000).message
     with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         count: Any = channel.unary_unary("/bytepair.v1.TokenizerService/Count")
@@ -71,7 +71,8 @@ def beside(server: Server) -> float:
 
 
 def exchange(server: Server, opened: list[tuple[Connection, list[int]]]) -> tuple[float, float]:
-    """Keep one id in flight on each stream. Returns messages a second, and CPU µs of each."""
+    """Keep one id in flight on each stream. Returns the messages per second, and the CPU µs of
+    each."""
     for connection, streams in opened:
         give_one_id(connection, streams)
     before, began = server.cpu_seconds(), time.perf_counter()

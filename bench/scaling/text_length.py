@@ -73,7 +73,8 @@ def by_stream(server: Server, client: TokenizerClient, size: int) -> Row:
 
 
 def engine(size: int) -> Row:
-    """Microseconds of the engine alone, in this process: of a repeated text, and of new texts."""
+    """Return the microseconds of the engine alone, in this process: of a repeated text, and of new
+    texts."""
     encoding = bytepair_engine.get_encoding(ENCODING, threads=1)
     same = prose(size)
     offsets = itertools.cycle(range(0, WINDOW, size))
@@ -86,7 +87,7 @@ def engine(size: int) -> Row:
 
 
 def timed(text: Callable[[], str], count: Callable[[str], int]) -> float:
-    """CPU microseconds of one count: the mean over a tenth of a second."""
+    """Return the CPU microseconds of one count: the mean over a tenth of a second."""
     spent, done = 0.0, 0
     while spent < 0.1:
         made = text()

@@ -1,4 +1,4 @@
-"""Small calls beside large texts: what the small ones wait for, on both transports.
+"""Small calls beside large texts: how long the small ones wait, on both transports.
 
     make bench-service PARTS=beside
 
@@ -26,7 +26,7 @@ def _none_answered() -> int:
 
 
 def show(rounds: int) -> None:
-    """Measure and print a table of medians over some starts."""
+    """Measure, and print a table of medians over several starts."""
     by_name = {shape.name: shape for shape in shapes()}
     found: dict[tuple[str, str], list[tuple[Figures, float]]] = {}
     for _ in range(rounds):

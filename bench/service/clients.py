@@ -1,4 +1,4 @@
-"""What a call costs by the project's own clients, for some callers at one time.
+"""What a call costs with the project's own clients, for several numbers of concurrent callers.
 
 Client and server have a core each; medians of the rounds are shown.
 
@@ -29,7 +29,7 @@ TEXT = prose(1_000)
 
 @dataclass(frozen=True)
 class Rate:
-    """What one measurement gave.
+    """The result of one measurement.
 
     Attributes:
         per_second: Calls.
@@ -45,7 +45,7 @@ class Rate:
 
 
 class Clock:
-    """What calls took, from its making on."""
+    """The durations of calls, from its creation on."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -55,11 +55,11 @@ class Clock:
         self.times: list[float] = []
 
     def runs(self, began: float) -> bool:
-        """Whether there is time left at this moment."""
+        """Whether time is left."""
         return began < self._until
 
     def rate(self) -> Rate:
-        """What the calls come to."""
+        """Return the result of the calls."""
         done = len(self.times)
         return Rate(
             done / SECONDS,
@@ -87,7 +87,7 @@ def show(callers: Sequence[int]) -> None:
 
 
 def of_tasks(server: Server, number: int) -> Rate:
-    """Calls of a number of tasks."""
+    """Run calls in a number of tasks."""
 
     async def main() -> Rate:
         target = f"127.0.0.1:{server.port}"
@@ -107,7 +107,7 @@ def of_tasks(server: Server, number: int) -> Rate:
 
 
 def of_threads(server: Server, number: int) -> Rate:
-    """Calls of a number of threads."""
+    """Run calls in a number of threads."""
     target = f"127.0.0.1:{server.port}"
     with (
         TokenizerClient(target, encoding=ENCODING) as client,
@@ -127,7 +127,7 @@ def of_threads(server: Server, number: int) -> Rate:
 
 
 def shown(rates: Sequence[Rate]) -> str:
-    """The medians of some rounds, as cells."""
+    """Return the medians of several rounds as cells."""
     per_second, middle, client, server = (
         statistics.median(getattr(one, name) for one in rates)
         for name in ("per_second", "median", "client", "server")

@@ -15,7 +15,7 @@ from bench.service.shapes import shapes
 
 
 async def serve() -> None:
-    """Answer each request, known by its size, with the bytes that are right."""
+    """Answer each request, recognised by its size, with the right bytes."""
     answers: dict[str, dict[int, bytes]] = {}
     for shape in shapes():
         answers.setdefault(shape.rpc, {})[len(shape.message)] = shape.answer

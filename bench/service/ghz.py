@@ -1,4 +1,4 @@
-"""The same load by another generator: ghz, which is a gRPC client in Go, beside h2load.
+"""The same load from another generator, beside h2load: ghz, a gRPC client in Go.
 
     PYTHONPATH=tests:. python -m bench.service.ghz
 
@@ -86,12 +86,12 @@ def show() -> None:
 
 
 def by_h2load(server: Server, shape: Shape, in_flight: int) -> Figures:
-    """One measurement by h2load."""
+    """Measure once with h2load."""
     return measure(server, shape, in_flight, SECONDS, connections=1, core=LOAD_CORE)
 
 
 def by_ghz(server: Server, shape: Shape, in_flight: int) -> Figures:
-    """One measurement by ghz.
+    """Measure once with ghz.
 
     Raises:
         RuntimeError: A call did not end with OK.
@@ -120,7 +120,7 @@ def by_ghz(server: Server, shape: Shape, in_flight: int) -> Figures:
 
 
 def shown(measured: list[Figures]) -> str:
-    """The medians of some rounds, as a cell."""
+    """Return the medians of several rounds as a cell."""
     per_second, cpu, middle = (
         statistics.median(getattr(one, name) for one in measured)
         for name in ("per_second", "cpu", "median")

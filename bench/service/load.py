@@ -1,4 +1,4 @@
-"""Servers on a core of their own, and h2load on another: requests per second and what they cost."""
+"""Servers on a core of their own, h2load on another: requests per second, and their cost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Server:
-    """A server that runs.
+    """A running server.
 
     Attributes:
         pid: Its process, or the one whose children answer.
@@ -52,7 +52,7 @@ class Server:
 
     @property
     def pids(self) -> list[int]:
-        """All of its processes."""
+        """The ids of all its processes."""
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
         return [self.pid, *map(int, children.split())]
 
@@ -65,7 +65,7 @@ class Server:
         return total / _TICKS
 
     def peak_kib(self) -> int:
-        """The most memory that its processes had, those of one moment or not."""
+        """The sum of the peak memory of its processes, which may be of different moments."""
         lines = [
             line
             for pid in self.pids
@@ -79,8 +79,8 @@ class Server:
             Path(f"/proc/{pid}/clear_refs").write_text("5")
 
     def ended(self) -> Counter[str]:
-        """How many calls ended so far, by status code. Only of a server that shows its metrics:
-        h2load takes every answer of gRPC for a good one."""
+        """Return how many calls have ended, by status code. Only for a server with metrics. It is
+        needed because h2load counts every answer of gRPC as a success."""
         with urllib.request.urlopen(f"http://{self.pages}/metrics") as page:
             families = text_string_to_metric_families(page.read().decode())
         codes: Counter[str] = Counter()
@@ -92,12 +92,12 @@ class Server:
 
 
 class Stalled(Exception):
-    """A server answered nothing in the time that it had."""
+    """A server answered nothing within its time."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What one measurement gave; times in microseconds, the most memory in KiB."""
+    """The result of one measurement: times in microseconds, peak memory in KiB."""
 
     per_second: float
     cpu: float
@@ -116,7 +116,7 @@ def service(
     command: Sequence[str] = ("-m", "bytepair_server.cli"),
     flags: Sequence[str] = (),
 ) -> Iterator[Server]:
-    """The real server. Its encodings are loaded when this returns."""
+    """Start the real server. Its encodings are loaded on return."""
     http = "127.0.0.1:0" if shows_metrics else "none"
     own = ["--grpc-address", "127.0.0.1:0", "--http-address", http, "--workers", str(workers)]
     own += ["--builtin-encodings", ",".join(encodings)]
@@ -135,7 +135,7 @@ def service(
 
 @contextmanager
 def other(module: str, *arguments: str, core: int | None) -> Iterator[Server]:
-    """A server that prints its port."""
+    """Start a server that prints its port."""
     command = [sys.executable, "-m", module, *arguments]
     with _running(command, core, None, subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -144,7 +144,7 @@ def other(module: str, *arguments: str, core: int | None) -> Iterator[Server]:
 
 
 def _drain(lines: IO[str]) -> None:
-    """Read what is written, so that nobody waits for it, and away from the servers."""
+    """Read the output of a process, so that it never blocks. Runs on the load's core."""
     os.sched_setaffinity(0, {LOAD_CORE})  # of this thread
     with suppress(ValueError):  # it was closed meanwhile
         for _ in lines:
@@ -212,7 +212,7 @@ def measure(
 
 @contextmanager
 def loaded(server: Server, shape: Shape, in_flight: int, core: int) -> Iterator[Callable[[], int]]:
-    """Send one shape on a connection of its own for as long as the block runs.
+    """Send one shape on a connection of its own while the block runs.
 
     Returns:
         How many requests were answered so far.
@@ -231,7 +231,7 @@ def loaded(server: Server, shape: Shape, in_flight: int, core: int) -> Iterator[
 def _h2load(
     server: Server, shape: Shape, in_flight: int, connections: int, core: int, request: Path
 ) -> list[str]:
-    """The command, without its duration; what it sends is written to a file."""
+    """Return the command without its duration; the request is written to a file."""
     content = shape.body if server.is_http else shape.framed
     assert content is not None  # not asked otherwise
     request.write_bytes(content)

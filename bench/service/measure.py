@@ -120,7 +120,7 @@ def main() -> None:
 
 
 def show_one_process(wanted: list[Wanted], rounds: int, seconds: float) -> None:
-    """The table of shapes."""
+    """Print the table of shapes."""
     rows: Rows = {}
     for _ in range(rounds):
         with ExitStack() as stack:
@@ -171,7 +171,7 @@ def show_one_process(wanted: list[Wanted], rounds: int, seconds: float) -> None:
 
 
 def show_json(rounds: int, seconds: float) -> None:
-    """The service by JSON over HTTP/1.1 beside FastAPI."""
+    """Measure the service by JSON over HTTP/1.1 beside FastAPI."""
     shape = next(shape for shape in shapes() if shape.name == JSON_SHAPE)
     rows: dict[int, list[dict[str, Figures]]] = {}
     for _ in range(rounds):
@@ -203,7 +203,7 @@ def show_json(rounds: int, seconds: float) -> None:
 
 
 def settle(servers: dict[str, Server]) -> None:
-    """Wait until no server works any more: all share a core."""
+    """Wait until all servers are idle: they share a core."""
     before, until = -1.0, time.monotonic() + SETTLE_SECONDS
     while time.monotonic() < until:
         now = sum(server.cpu_seconds() for server in servers.values())
@@ -214,7 +214,7 @@ def settle(servers: dict[str, Server]) -> None:
 
 
 def show_two_processes(chosen: list[Shape]) -> None:
-    """Workers that share the load's cores with it."""
+    """Measure workers that share the load's cores."""
     ways = {
         "1 worker": (1, ()),
         "2 workers, on no core of their own": (2, ("--pin-workers", "false")),
@@ -245,12 +245,12 @@ def show_two_processes(chosen: list[Shape]) -> None:
 
 
 def median(figures: list[Figures], of: Callable[[Figures], float]) -> float:
-    """The median of one of the figures."""
+    """Return the median of one of the figures."""
     return statistics.median(map(of, figures))
 
 
 def peaks(measured: list[dict[str, Figures]]) -> str:
-    """The most memory that each server had while it answered a shape."""
+    """Return the peak memory of each server while it answered a shape."""
     most = (
         max((found[name].peak_kib for found in measured if name in found), default=None)
         for name in SERVERS
@@ -259,8 +259,8 @@ def peaks(measured: list[dict[str, Figures]]) -> str:
 
 
 def ratio(measured: list[dict[str, Figures]], own: str, beside: str) -> str:
-    """The service's requests per second as a multiple of another's, and the same of requests for
-    each second of CPU time, which says more where the load is what limits."""
+    """Return the service's requests per second as a multiple of another's, and the same per second
+    of CPU time. The latter matters more if the load generator is the limit."""
     pairs = [(found[own], found[beside]) for found in measured if beside in found]
     if not pairs:
         return "–"

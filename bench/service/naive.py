@@ -1,4 +1,4 @@
-"""A simple server of one afternoon: tiktoken behind grpcio's threads, or behind FastAPI.
+"""A simple server, as written in an afternoon: tiktoken behind grpcio's threads, or behind FastAPI.
 
 Prints the port, then serves until it is killed.
 """
@@ -21,7 +21,7 @@ MAX_BYTES = 64 << 20
 
 
 class Naive(tokenizer_pb2_grpc.TokenizerServiceServicer):
-    """The RPCs, by tiktoken."""
+    """The RPCs, computed by tiktoken."""
 
     def __init__(self) -> None:
         self._encoding = oracle(ENCODING)
@@ -45,7 +45,7 @@ class Naive(tokenizer_pb2_grpc.TokenizerServiceServicer):
 
 
 def serve_grpc() -> None:
-    """By grpcio's synchronous server."""
+    """Serve with grpcio's synchronous server."""
     options = [("grpc.max_receive_message_length", MAX_BYTES)]
     server = grpc.server(ThreadPoolExecutor(THREADS), options=options)
     tokenizer_pb2_grpc.add_TokenizerServiceServicer_to_server(Naive(), server)  # type: ignore[no-untyped-call]
@@ -55,7 +55,7 @@ def serve_grpc() -> None:
 
 
 def serve_http() -> None:
-    """By FastAPI on uvicorn, with JSON."""
+    """Serve JSON with FastAPI on uvicorn."""
     import fastapi
     import uvicorn
 

@@ -24,7 +24,7 @@ SHAPE, IN_FLIGHT, SECONDS, ROUNDS = "Count 1,000 B", 16, 2.0, 5
 
 
 class Receiver(trace_service_pb2_grpc.TraceServiceServicer):
-    """A collector that forgets what it gets."""
+    """A collector that drops what it receives."""
 
     def Export(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         del request, context
@@ -62,7 +62,7 @@ def main() -> None:
 
 @contextmanager
 def traced(variables: dict[str, str]) -> Iterator[Server]:
-    """A server with environment variables of its own."""
+    """Start a server with these environment variables."""
     before = dict(os.environ)
     os.environ.update(variables)
     try:

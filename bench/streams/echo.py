@@ -1,4 +1,4 @@
-"""An empty echo of streams by `grpc.aio`: what a server written on that API cannot be faster than.
+"""An empty echo of streams by `grpc.aio`: the upper bound of any server on that API.
 
 Prints the port, then serves until it is killed.
 """
@@ -18,7 +18,7 @@ ANSWER = stream_pb2.DecodeStreamResponse(text=" word", tokens_consumed=300).Seri
 
 
 async def echo(_: object, context: Any) -> None:
-    """Answer each message, and look into none."""
+    """Answer each message without parsing it."""
     read, write = context.read, context.write
     while await read() is not grpc.aio.EOF:
         await write(ANSWER)

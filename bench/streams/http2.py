@@ -1,4 +1,4 @@
-"""A client of HTTP/2 that costs little: one connection, small messages, little flow control.
+"""A client of HTTP/2 with little overhead: one connection, small messages, simple flow control.
 
 A gRPC client in Python needs about as much time for a message as the server does, and would
 measure itself. This one writes and reads many frames by one system call.
@@ -39,7 +39,7 @@ class Connection:
         ]
 
     def open(self, path: str) -> int:
-        """Start a call; the number of its stream. Sent with the next `flush`."""
+        """Queue the start of a call. Returns the number of its stream."""
         self._last_stream += 2
         fields = {
             ":method": "POST",
@@ -58,18 +58,18 @@ class Connection:
         return self._last_stream
 
     def send(self, stream: int, message: bytes, *, last: bool = False) -> None:
-        """Send a message, or with the next `flush`, if there is one before anything is read."""
+        """Queue a message. `last` ends the stream."""
         prefixed = b"\0" + len(message).to_bytes(4, "big") + message
         self._out.append(_frame(_DATA, _END_STREAM if last else 0, stream, prefixed))
 
     def flush(self) -> None:
-        """Write what was sent."""
+        """Send everything that is queued."""
         if self._out:
             self._socket.sendall(b"".join(self._out))
             self._out.clear()
 
     def receive(self) -> Iterator[tuple[int, bytes]]:
-        """Flush, wait for something, and give the messages that came, with their streams.
+        """Flush, wait for input, and return the received messages with their streams.
 
         Raises:
             RuntimeError: A stream was reset, or ended, or the connection closed.

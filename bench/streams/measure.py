@@ -71,7 +71,7 @@ def main() -> None:
 
 @contextmanager
 def server(name: str, core: int | None = SERVER_CORE) -> Iterator[Server]:
-    """One of the servers, on this core or on all."""
+    """Start one of the servers, on this core or on all."""
     if name == "echo":
         with other("bench.streams.echo", core=core) as running:
             yield running
@@ -82,13 +82,13 @@ def server(name: str, core: int | None = SERVER_CORE) -> Iterator[Server]:
 
 @contextmanager
 def servers(core: int | None = SERVER_CORE) -> Iterator[dict[str, Server]]:
-    """All of them."""
+    """Start all of them."""
     with ExitStack() as stack:
         yield {name: stack.enter_context(server(name, core)) for name in NAMES}
 
 
 def show_throughput(messages: list[bytes]) -> None:
-    """One id a message."""
+    """Measure streams with one id in each message."""
     print("\nMessages a second, one id in each; µs of the server's CPU for each")
     print(
         f"{'streams':>8}{'under way':>11}",
@@ -116,7 +116,8 @@ def show_throughput(messages: list[bytes]) -> None:
 def exchange(
     server: Server, messages: list[bytes], streams: int, window: int
 ) -> tuple[float, float]:
-    """Send on each stream as soon as there is an answer; messages a second, and CPU of each."""
+    """Send on each stream as soon as it has an answer. Returns the messages per second, and the CPU
+    time of each."""
     connection = Connection(server.port)
     opened = open_streams(connection, streams)
     position = 0
@@ -137,7 +138,7 @@ def exchange(
 
 
 def show_latency(messages: list[bytes], cores: set[int]) -> None:
-    """Under the load of Counts, the server on both cores."""
+    """Measure latency under a load of Counts, with the server on both cores."""
     print(
         f"\nTime from an id to its delta, µs, one stream of {PACED_PER_SECOND} a second;\n"
         f"the server on all cores, counting {COUNTS_IN_FLIGHT} texts of {COUNT_BYTES:,} bytes at "
@@ -154,7 +155,7 @@ def show_latency(messages: list[bytes], cores: set[int]) -> None:
 
 
 def paced(port: int, messages: list[bytes]) -> list[float]:
-    """Send at a steady pace; the time until each answer."""
+    """Send at a steady pace. Returns the time until each answer."""
     connection = Connection(port)
     (stream,) = open_streams(connection, 1)
     times = []
@@ -171,7 +172,7 @@ def paced(port: int, messages: list[bytes]) -> list[float]:
 
 @contextmanager
 def counting(port: int) -> Iterator[None]:
-    """Calls of Count from another process while the block runs."""
+    """Call Count from another process while the block runs."""
     command = [sys.executable, "-m", "bench.streams.measure", "--count", str(port)]
     with subprocess.Popen(command) as process:
         time.sleep(1)
@@ -194,7 +195,7 @@ def count_for_ever(port: int) -> None:
 
 
 def show_memory() -> None:
-    """A server of its own for each, as memory that is free is not always given back."""
+    """Measure memory, on a new server for each row, because freed memory is not always returned."""
     print(f"\nMemory of each of {IDLE} idle streams, one id in, one delta out; and of as many more")
     message = stream_pb2.DecodeStreamRequest(ids=[9906]).SerializeToString()
     for name in NAMES:
@@ -228,7 +229,8 @@ def show_memory() -> None:
 
 
 def show_count(cores: set[int]) -> None:
-    """CountStream of a text that no message could hold, beside the engine in this process."""
+    """Measure CountStream of a text that exceeds the size of a message, beside the engine in this
+    process."""
     data = text_of(TEXT_BYTES)
     text = data.decode()
     pieces = [data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES)]
@@ -279,7 +281,8 @@ def show_count(cores: set[int]) -> None:
 
 
 def text_of(size: int) -> bytes:
-    """Text from the corpora, where they are, or prose; at most `size` bytes of whole lines."""
+    """Return text from the corpora if they are there, else prose: whole lines, at most `size`
+    bytes."""
     part = english() or (PROSE + "\n").encode()
     data = (part * (size // len(part) + 1))[:size]
     return data[: data.rindex(b"\n") + 1]
@@ -300,7 +303,7 @@ def wait_for(connection: Connection, number: int) -> None:
 
 
 def alternate(measure: Callable[[str], T], rounds: int = ROUNDS) -> dict[str, list[T]]:
-    """The figures of all servers, in rounds, after one that does not count."""
+    """Return the figures of all servers in alternating rounds, after one that is not counted."""
     figures: dict[str, list[T]] = {name: [] for name in NAMES}
     for number in range(rounds + 1):
         for name in NAMES:
@@ -315,7 +318,7 @@ def median(values: Iterator[float] | list[float]) -> float:
 
 
 def memory(pid: int, field: str) -> int:
-    """A line of a process's status, in KiB."""
+    """Return a line of a process's status, in KiB."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1])
