@@ -34,8 +34,8 @@ class Reloader:
         metrics: Metrics,
         log: logs.Log,
     ) -> None:
-        """Note the present content of the files: make it before they are first loaded, so that no
-        change is missed.
+        """Remember the present content of the files. Make the reloader before they are first
+        loaded, so that no change is missed.
 
         Args:
             what: The name of the files in the log and in metrics.

@@ -61,7 +61,8 @@ class Metrics:
     """
 
     def __init__(self, blocks: Sequence[Block] = ()) -> None:
-        """Count in the first of `blocks`, one for each process; none for one of its own."""
+        """Make the metrics. `blocks` has the shared memory of each process, this one's first;
+        without any, only this process counts."""
         self._blocks: Final = blocks or (Block(),)
         self.registry: Final = CollectorRegistry()
         self._gauges: Final[list[Gauge]] = []

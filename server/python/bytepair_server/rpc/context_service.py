@@ -185,7 +185,8 @@ class ContextService:
         rule: SpecialRule,
         call: Call,
     ) -> bytes:
-        """The fields of a TruncateResponse, but for its names, or of a TruncateResult."""
+        """Return the serialised fields of a TruncateResponse without encoding and fingerprint, or
+        of a TruncateResult."""
         if not request.HasField("max_tokens"):
             raise InvalidField("max_tokens", "must be set; 0 is allowed")
         unit = unit_of(request.unit)

@@ -148,7 +148,7 @@ class Outcomes:
     def _traced(
         self, tracer: traces.Tracer, incoming: Incoming, call: Call, code: str, reason: str
     ) -> dict[str, str]:
-        """Make a call's spans; the log's fields of them."""
+        """Record the spans of a call. Returns the fields that name them in the log."""
         headers = {
             name: value
             for name in (traces.TRACEPARENT, traces.TRACESTATE)
@@ -166,6 +166,6 @@ class Outcomes:
 
 
 def _parent(incoming: Incoming) -> dict[str, str]:
-    """The log's fields of the trace that a call is part of."""
+    """Return the fields of the log for the trace that a call is part of."""
     parent = traces.parent_of(incoming.header(traces.TRACEPARENT))
     return {} if parent is None else {"trace_id": parent.trace_id, "parent_span_id": parent.span_id}

@@ -76,7 +76,7 @@ class Session(ABC):
 
 
 def timed(call: Call, step: Callable[..., T]) -> Callable[..., T]:
-    """A step of a session that records in the call how long it takes, and when it ended."""
+    """Wrap a step of a session, to record in the call how long it takes and when it ended."""
 
     def run(*raw: bytes) -> T:
         started = perf_counter()

@@ -52,7 +52,8 @@ class _Family(Collector, Generic[Child]):
         child: Callable[[Cells], Child],
         count: int = 1,
     ) -> None:
-        """Count in `count` cells for each set of label values, which `child` writes to."""
+        """Make the metric. Each set of label values has `count` cells, and `child` makes the object
+        that writes to them."""
         self._blocks: Final = blocks
         self.name: Final = name
         self.text: Final = text
@@ -61,7 +62,7 @@ class _Family(Collector, Generic[Child]):
         self._count: Final = count
 
     def labels(self, *values: str) -> Child:
-        """What counts for these label values, or for OTHER once the memory is full."""
+        """Return the child for these label values, or for OTHER once the memory is full."""
         reserve, name, count = self._blocks[0].reserve, self.name, self._count
         try:
             return self._child(reserve(name, values, count, _SPARE_BYTES))
@@ -118,7 +119,8 @@ class Gauge(_Family[Cell]):
         labels: Key,
         merge: Callable[[Iterable[float]], float],
     ) -> None:
-        """Show what `merge`, `sum` or `max`, returns for the numbers of all processes."""
+        """Make the gauge. `merge`, which is `sum` or `max`, combines the values of all
+        processes."""
         super().__init__(blocks, name, text, labels, Cell)
         self._merge: Final = merge
         self._function: Callable[[], float] | None = None
