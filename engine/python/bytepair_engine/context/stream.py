@@ -15,7 +15,6 @@ from bytepair_engine.errors import (
     BudgetTooSmall,
     BytepairError,
     InvalidOption,
-    InvalidUnicode,
     PieceTooLong,
     SpecialTokenFound,
     StreamFinished,
@@ -138,7 +137,7 @@ class StreamChunker:
         """
         with self._lock:
             self._open()
-            text = self._decoded(piece)
+            text = self._utf8.decode_piece(piece)
             self._parts.append(text)
             self._length += len(text)
             is_due = self._length >= self._search_at or self.pending_bytes > self._max_pending
@@ -170,22 +169,6 @@ class StreamChunker:
         if self._closed:
             raise StreamFinished
         self._closed = True  # an error ends the stream
-
-    def _decoded(self, piece: str | bytes) -> str:
-        utf8 = self._utf8
-        if isinstance(piece, bytes):
-            text = utf8.decode(piece)
-            if utf8.fault is not None:
-                raise utf8.fault
-            return text
-        if utf8.pending:
-            raise InvalidUnicode(utf8.decoded, "a character that is cut off")
-        try:
-            utf8.decoded += len(piece) if piece.isascii() else len(piece.encode())
-        except UnicodeEncodeError as error:
-            offset = utf8.decoded + len(piece[: error.start].encode())
-            raise InvalidUnicode(offset, "lone surrogate") from None
-        return piece
 
     def _search(self, *, complete: bool) -> list[Chunk]:
         """Return the chunks that are certain."""

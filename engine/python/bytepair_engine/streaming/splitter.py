@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bytepair_engine.errors import InvalidUnicode, PieceTooLong, SpecialTokenFound, wrong_type
+from bytepair_engine.errors import PieceTooLong, SpecialTokenFound
 from bytepair_engine.streaming.split_points import SplitPoints
 from bytepair_engine.streaming.utf8 import Utf8Decoder
 from bytepair_engine.vocabulary.special_names import SpecialNames
@@ -96,7 +96,9 @@ class StreamSplitter:
                 token.
             PieceTooLong: More than `max_pending_bytes` have no split point.
         """
-        text = self._decode(piece)
+        start = self._utf8.decoded
+        text = self._utf8.decode_piece(piece)
+        self._held_bytes += self._utf8.decoded - start
         window, before = self._tail + text, self._length - len(self._tail)
         local = self._local_split_point(window, len(self._tail))
         self._hold(text)
@@ -119,28 +121,6 @@ class StreamSplitter:
         if self._utf8.fault is not None:
             raise self._utf8.fault
         return self._release(self._length)
-
-    def _decode(self, piece: str | bytes) -> str:
-        utf8 = self._utf8
-        if isinstance(piece, bytes):
-            start = utf8.decoded
-            text = utf8.decode(piece)
-            if utf8.fault is not None:
-                raise utf8.fault
-            self._held_bytes += utf8.decoded - start
-            return text
-        if not isinstance(piece, str):
-            raise wrong_type("piece", "str or bytes", piece)
-        if utf8.pending:
-            raise InvalidUnicode(utf8.decoded, "a character that is cut off")
-        try:
-            size = len(piece) if piece.isascii() else len(piece.encode())
-        except UnicodeEncodeError as error:
-            offset = utf8.decoded + len(piece[: error.start].encode())
-            raise InvalidUnicode(offset, "lone surrogate") from None
-        utf8.decoded += size
-        self._held_bytes += size
-        return piece
 
     def _hold(self, text: str) -> None:
         """Add `text` to the buffer. Each part is longer than the next, so a character is copied a

@@ -6,7 +6,7 @@ from codecs import utf_8_decode
 from typing import Final
 
 from bytepair_engine.backends.interface import DecodeErrors
-from bytepair_engine.errors import InvalidUnicode
+from bytepair_engine.errors import InvalidUnicode, wrong_type
 
 
 class Utf8Decoder:
@@ -34,6 +34,30 @@ class Utf8Decoder:
             context.decode(before)
             self.pending, self.decoded = context.pending, context.decoded
         self.fault: InvalidUnicode | None = None
+
+    def decode_piece(self, piece: str | bytes) -> str:
+        """Decode the next piece of a text: bytes as in `decode`, or a string, which is returned.
+
+        Raises:
+            InvalidUnicode: The bytes are not UTF-8 in strict decoding; or the string holds a lone
+                surrogate, or follows bytes that end within a character.
+            TypeError: The piece is of another type.
+        """
+        if isinstance(piece, bytes):
+            text = self.decode(piece)
+            if self.fault is not None:
+                raise self.fault
+            return text
+        if not isinstance(piece, str):
+            raise wrong_type("piece", "str or bytes", piece)
+        if self.pending:
+            raise InvalidUnicode(self.decoded, "a character that is cut off")
+        try:
+            self.decoded += len(piece) if piece.isascii() else len(piece.encode())
+        except UnicodeEncodeError as error:
+            offset = self.decoded + len(piece[: error.start].encode())
+            raise InvalidUnicode(offset, "lone surrogate") from None
+        return piece
 
     def decode(self, data: bytes, *, final: bool = False) -> str:
         """Decode the next bytes.
