@@ -187,10 +187,6 @@ class TemplateFormat(ChatFormat):
             layout.add(str(output))
         return layout
 
-    def render_text(self, chat: Chat) -> str:
-        """Return the output of the template."""
-        return "".join([output for output, _ in self._rendered(chat)])
-
     def _rendered(self, chat: Chat) -> list[tuple[str, int]]:
         """Return the output of the template: texts with their owners.
 
