@@ -35,11 +35,12 @@ NICE: Final = 15
 #: of 100 KB, or of 64 texts of 1 KB, takes a fifth less CPU (`make bench-service
 #: PARTS="Count BatchCount"`). They are read before admission, in `UNADMITTED_BYTES` of memory.
 _MEDIUM: Final = 8
-#: Time for one on the event loop: hard texts take milliseconds (`make bench-worst-case`), and small
-#: calls wait meanwhile.
+#: Time limit of a medium count on the event loop, after which it goes to a thread: hard texts take
+#: milliseconds (`make bench-worst-case`), and small calls wait meanwhile.
 TRIED_SECONDS: Final = 0.001
-#: None is tried this soon after a small request, because further ones may follow: without it, the
-#: median of 1 KB calls beside 100 KB texts doubles (`make bench-service PARTS=beside`).
+#: No medium count is tried there this soon after a small request, because further small ones may
+#: follow: otherwise the median of 1 KB calls beside 100 KB texts doubles (`make bench-service
+#: PARTS=beside`).
 QUIET_SECONDS: Final = 0.002
 #: Time for cancelled requests to end.
 CLOSE_SECONDS: Final = 0.25
