@@ -93,28 +93,31 @@ class Backend(Protocol[S]):
 
 
 class Fits(Protocol):
-    """What the native backend adds for the published split patterns: how much ordinary text has at
-    most `budget` tokens. Places are code points."""
+    """Searches that the native backend has for the published split patterns: how much ordinary text
+    has at most `budget` tokens. Positions are code points. `text` is a whole text, or unless
+    `is_complete` the start of a longer one (for searches from the end, its end)."""
 
     def fit_start(
         self, text: str, budget: int, is_complete: bool, near: int, /
     ) -> tuple[list[tuple[int, int, int]], int | None, list[tuple[int, int]]] | None:
-        """Where the longest start is.
+        """Search for the longest start that fits.
 
-        Returns (place, settled, count) of places from which counts go on (see
-        `context.measure.Mark`); the place at and after which no cut text fits, or None where the
-        whole text fits; and the counts of some texts that are cut before that, by place. None for
-        all of it if `text` is not complete, and too short to know.
+        Returns:
+            The marks from which counting can continue (see `context.measure.Mark`); the position
+            at and after which no cut fits, None if the whole text fits; and the counts of some
+            texts that are cut before it, by the position of the cut. None if an incomplete text is
+            too short to decide.
         """
 
     def fit_end(
         self, text: str, budget: int, is_complete: bool, /
     ) -> tuple[int | None, list[tuple[int, int]]] | None:
-        """Where the longest end is.
+        """Search for the longest end that fits.
 
-        Returns the first place at which one that fits may start, or None where the whole text
-        fits; and the counts of some ends, by place. None for all of it if `text` is not complete,
-        and too short to know.
+        Returns:
+            The first position at which an end that fits may start, None if the whole text fits;
+            and the counts of some ends, by their start. None if an incomplete text is too short to
+            decide.
         """
 
     def chunks(
@@ -127,23 +130,31 @@ class Fits(Protocol):
         most: int,
         /,
     ) -> tuple[list[list[int]], tuple[int, int, int, int]]:
-        """The next chunks, at most `most`: fewer where the text ends, and before one that the text
-        near it does not decide.
+        """Find the next chunks.
 
-        Takes where the next chunk starts (its byte, its code point, the end of the last chunk, the
-        tokens that both share); the rule (the most tokens, the least of one that ends at a boundary
-        coarser than a grapheme, the most that are shared, the index of the level); whether no
-        boundary depends on what stands before the text; and, of a text that has arrived in part,
-        the place before which every boundary is certain. Returns lists of the starts, ends, counts,
-        shared tokens and indices of the level, and where the next one starts.
+        Args:
+            text: The text.
+            here: Start of the next chunk: its byte, its code point, the end of the last chunk, and
+                the number of tokens that both share.
+            rule: Maximum tokens of a chunk, minimum tokens of one that ends at a boundary coarser
+                than a grapheme, maximum shared tokens, and the index of the level.
+            is_start: Whether no boundary depends on text before this one.
+            known: For a text that has only arrived in part: the position before which every
+                boundary is certain; else None.
+            most: Maximum number of chunks. Fewer are returned at the end of the text, and before a
+                chunk that the text nearby does not decide.
+        Returns:
+            Lists of starts, ends, counts, shared tokens and indices of levels; and `here` of the
+            next chunk.
         """
 
     def longest(
         self, text: str, budget: int, level: int, from_end: bool, is_complete: bool, /
     ) -> tuple[int, int] | None:
-        """The boundary of a level, by its index, at which the longest start of a text ends that has
-        at most `budget` tokens, or its longest end starts; and its tokens. The whole text where it
-        fits. None where no boundary fits, and where the text near it does not decide.
+        """Find the longest start, or `from_end` the longest end, that fits and is cut at a boundary
+        of `level`, which is an index.
 
-        What is not complete is the start of a longer text, or the end of one.
+        Returns:
+            The position of the cut, and the number of tokens; a whole text that fits is not cut.
+            None if no boundary fits, or if the text nearby does not decide.
         """
