@@ -8,11 +8,8 @@ pub const SLOT: usize = 16;
 /// Maximum length of a token with a slot.
 const LONGEST: usize = SLOT - 1;
 
-/// The length in a slot without a short token.
-const NONE: u8 = u8::MAX;
-
-/// A token and its length.
-#[derive(Clone, Copy, Debug)]
+/// A token and its length; the length 0 is no token.
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(16))]
 pub struct ShortToken {
     pub bytes: [u8; SLOT],
@@ -34,13 +31,7 @@ impl ShortTokens {
         // Bounds the memory by the number of tokens, whatever their ids are.
         let most = 2 * table.len();
         let count = table.max_id().map_or(0, |id| (id as usize + 1).min(most));
-        let mut slots = vec![
-            ShortToken {
-                bytes: [NONE; SLOT]
-            };
-            count
-        ]
-        .into_boxed_slice();
+        let mut slots = vec![ShortToken::default(); count].into_boxed_slice();
         for (token, id) in table.iter() {
             if let Some(slot) = slots.get_mut(id as usize)
                 && token.len() <= LONGEST
@@ -56,7 +47,7 @@ impl ShortTokens {
     #[inline(always)]
     pub fn get(&self, id: u32) -> Option<&ShortToken> {
         let slot = self.0.get(id as usize)?;
-        (slot.bytes[LONGEST] != NONE).then_some(slot)
+        (slot.len() != 0).then_some(slot)
     }
 }
 
