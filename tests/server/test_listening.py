@@ -56,6 +56,13 @@ def test_a_port_in_use_is_a_clear_error(setting: str) -> None:
 
 
 @pytest.mark.slow
+def test_a_host_that_no_name_can_be_is_a_clear_error() -> None:
+    ended = run_to_end("--grpc-address", "127.0.0.1:0", "--http-address", "a..b:0")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("bytepair-server: http_address a..b:0: cannot listen: ")
+
+
+@pytest.mark.slow
 def test_a_unix_socket_in_a_missing_folder_is_a_clear_error(tmp_path: Path) -> None:
     ended = run_to_end(
         "--grpc-address", f"unix:{tmp_path}/none/grpc.sock", "--http-address", "none"

@@ -51,10 +51,10 @@ def read(path: Path, reserved: Collection[str] = ()) -> Keys:
     setting = f"api_keys_file {path}"
     try:
         table = tomllib.loads(contents("api_keys_file", path).decode())
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{setting}: is not TOML{_where(error)}") from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{setting}: is not UTF-8") from None
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits
+        raise ConfigurationError(f"{setting}: is not TOML{_where(error)}") from None
     keys: dict[bytes, str] = {}
     for caller, hashes in table.items():
         if caller in reserved:
@@ -80,7 +80,7 @@ def read(path: Path, reserved: Collection[str] = ()) -> Keys:
     return Keys(keys, frozenset(table))
 
 
-def _where(error: tomllib.TOMLDecodeError) -> str:
+def _where(error: Exception) -> str:
     """The number of the line, without its content."""
     found = re.search(r"\(at line (\d+)", str(error))
     return f" in line {found[1]}" if found else ""

@@ -78,9 +78,9 @@ def listen(address: str) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family)
-    except OSError as error:
+    except (OSError, TypeError) as error:  # TypeError: the host cannot be encoded
         # The standard library adds the address to the reason.
-        reason = str(error.strerror or error).partition(" (while ")[0]
+        reason = str(getattr(error, "strerror", None) or error).partition(" (while ")[0]
         raise ConfigurationError(
             f"http_address {address}: cannot listen: {reason}; set another address, or none, by "
             "--http-address"
