@@ -5,10 +5,9 @@ sources.
                                               could not be checked
     python scripts/audit.py --allow-unchecked  0 in place of 2
 
-Advisories are data of others: those of Python packages come from PyPI, those of crates from
-RustSec's repository. Where they cannot be had nothing is known, which is not the same as
-nothing being wrong: what was not checked is named. Licences and sources are always checked.
-Needs what `make audit` installs.
+Advisories of Python packages come from PyPI, those of crates from RustSec's repository. If these
+cannot be reached, the report names what was not checked. Licences and sources are always checked.
+Needs the tools that `make audit` installs.
 """
 
 from __future__ import annotations

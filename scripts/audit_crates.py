@@ -1,8 +1,8 @@
 """The locked crates: licences and sources always, advisories if RustSec's database can be reached.
 
-The first two are in the crates' own manifests, which cargo reads in a second. For advisories there
-is cargo-deny, by engine/deny.toml; compiling it takes some ten minutes, so RustSec's repository is
-asked first whether it is there at all.
+Licences and sources are in the crates' manifests, which cargo reads in a second. Advisories are
+checked by cargo-deny with engine/deny.toml. Compiling it takes ten minutes, so the script checks
+first whether RustSec's repository can be reached.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from audit_tools import ROOT, TOOLS, last_line, run
 from licences import is_allowed
 
 ENGINE: Final = ROOT / "engine"
-#: Where crates are locked, and which of them may be there in two versions: the server's come from
-#: connectrpc and the crates below it, which no version of ours can bring together.
+#: The folders with a lock file, and the crates that may be locked in two versions. Those of the
+#: server come from connectrpc and its dependencies, so no version here can unify them.
 FOLDERS: Final = {
     ENGINE: frozenset[str](),
     ROOT / "server": frozenset({"hashbrown", "syn", "windows-sys"}),
 }
 RULES: Final = ENGINE / "deny.toml"
-#: How cargo names the one source that crates may have.
+#: Cargo's name of the only source that is allowed.
 SOURCE: Final = "registry+https://github.com/rust-lang/crates.io-index"
-#: What a repository that is there takes to answer, many times over.
+#: Time for a repository to answer: many times what one needs that can be reached.
 ANSWER_SECONDS: Final = 20.0
 
 

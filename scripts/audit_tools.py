@@ -11,7 +11,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 #: Where the Makefile installs them.
 TOOLS: Final = ROOT / "build" / "audit" / "bin"
-#: Longer than each takes, cargo-deny compiled from nothing on one core included.
+#: Time limit of a tool: more than compiling cargo-deny on one core takes.
 SECONDS: Final = 3600.0
 
 
@@ -21,14 +21,14 @@ def run(
     """Run a tool to its end.
 
     Args:
-        command: What to run.
-        folder: Where.
-        seconds: How long it may take.
+        command: The command.
+        folder: The working directory.
+        seconds: The time limit.
     Returns:
-        What it said. One that took longer has failed, and says so in `stderr`.
+        The result with its output. A tool that exceeds the limit has failed, as `stderr` says.
     """
-    # In a session of its own it has no terminal to ask for a password, and can be ended
-    # with all that it has started.
+    # In a session of its own it has no terminal to ask for a password, and can be ended together
+    # with its children.
     with subprocess.Popen(
         command,
         cwd=folder,

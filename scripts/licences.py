@@ -1,6 +1,6 @@
 """The licences that packages of the image may have, and the packages that have another.
 
-Of crates cargo-deny knows more, by the same list in engine/deny.toml, where it is installed.
+For crates, cargo-deny checks the same list in engine/deny.toml in more detail, if it is installed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-#: SPDX ids. All allow to use and pass on the package within a program of any licence.
+#: SPDX ids of licences that permit use and distribution within a program of any licence.
 ALLOWED: Final = frozenset(
     {
         *(
@@ -26,15 +26,15 @@ ALLOWED: Final = frozenset(
     }
 )
 
-#: What packages write instead of an SPDX id, in their metadata or as a classifier.
+#: SPDX ids by what packages write instead, in their metadata or as a classifier.
 _WRITTEN: Final = {
     "License :: OSI Approved :: Apache Software License": "Apache-2.0",
     "License :: OSI Approved :: MIT License": "MIT",
     "Apache-2.0 / MIT": "Apache-2.0 OR MIT",  # as cargo allowed it before SPDX
 }
-#: Names more than one licence.
+#: A classifier that several licences share.
 _VAGUE: Final = "License :: OSI Approved :: BSD License"
-#: The licences of packages for which the bill of materials names none: by their licence files.
+#: Licences of packages whose metadata name none, from their licence files.
 _UNSAID: Final = {"protobuf": ["BSD-3-Clause"], "Jinja2": ["BSD-3-Clause"]}
 
 
@@ -68,6 +68,6 @@ def is_allowed(stated: str) -> bool:
     """
     names = re.split(r" AND | OR ", _WRITTEN.get(stated, stated))
     allowed = [name.strip("() ") in ALLOWED for name in names]
-    # Of "A OR B" one is enough. Where anything binds to both, all must do: that rejects some
-    # expressions that would be right, and lets none pass that is not.
+    # One of "A OR B" is enough. If an expression has any AND, all must be allowed: this rejects
+    # some valid expressions, and accepts no invalid one.
     return all(allowed) if " AND " in stated else any(allowed)

@@ -2,10 +2,10 @@
 
     make exactness-chat
 
-Prints a row for each format: the oracle, how many random conversations, how many differed. Texts
-spell control tokens wherever the oracle keeps them text; a template's are rendered to a string,
-which cannot, so there half of the texts spell none and ids are compared, and of the others the
-rendered text is.
+Prints a row for each format: the oracle, the number of random conversations, and how many differ.
+Texts contain the spellings of control tokens if the oracle keeps these as text. A template renders
+a string, in which they would become control tokens. So for templates half of the chats contain none
+and their ids are compared; for the others the rendered text is compared.
 """
 
 from __future__ import annotations
@@ -179,14 +179,14 @@ class Template:
     vocabulary: str
     also_special: tuple[str, ...] = ()
     system: bool = True
-    #: Whether chats call tools, and whether they also say which there are.
+    #: Whether chats have tool calls, and whether they also list the tools.
     tools: bool = False
     offers: bool = True
     #: Whether calls' arguments reach the template as objects.
     objects: bool = False
-    #: What the template reads in an assistant's content, and the format does not.
+    #: Strings in an assistant's content that the template interprets and the format does not.
     reads: tuple[str, ...] = ()
-    #: The template, where it is not that of the vocabulary.
+    #: The template; None for that of the vocabulary.
     text: str | None = None
 
 
@@ -267,7 +267,7 @@ def openai_row() -> Row:
     return Row("openai-chat", "the cookbook's rule by tiktoken 0.14.0, counts", agree)
 
 
-#: Files that no package carries: the newer versions' control tokens on a published table.
+#: Versions without a published file: their control tokens are added to a published table.
 _NEWER = {
     "tekken_v11": ("v11", "[CALL_ID]", "[ARGS]"),
     "tekken_v13": ("v13", "[CALL_ID]", "[ARGS]", "[THINK]", "[/THINK]"),
@@ -275,7 +275,7 @@ _NEWER = {
 
 
 def write_newer(name: str) -> None:
-    """Write one of those, if it is one."""
+    """Write the file of one of `_NEWER`; other names have published files."""
     if name not in _NEWER:
         return
     from mistral_common.tokens.tokenizers.tekken import Tekkenizer
@@ -293,7 +293,7 @@ def write_newer(name: str) -> None:
 
 def mistral_row(version: str, name: str, *, system: bool = True, tools: bool = False) -> Row:
     write_newer(name)
-    # Of v1 there is a tokenizer.json too, of another publisher.
+    # For v1 there is also a tokenizer.json, by another publisher.
     files = (FOLDER / f"{name}{suffix}" for suffix in (".model", ".json"))
     file = next(file for file in files if file.exists())
     encoding = load_encoding(EncodingSpec(name=name, file=file))

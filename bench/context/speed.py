@@ -2,7 +2,7 @@
 
     make bench-context
 
-With cl100k_base; medians of CPU time. The library alone, in one process and one thread, and then
+With cl100k_base; medians of CPU time. First the library alone, in one process and one thread, then
 Truncate over gRPC beside Count.
 """
 
@@ -51,7 +51,7 @@ HOSTILE = {
     "flags of tags": "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e007f" * 10_000,
     "final consonants of Hangul": "\u11a8" * 60_000,
 }
-#: Formats and texts in which no bound of the tokens is known: every place is tried.
+#: Formats and texts for which no bound of the tokens is known, so every position is tried.
 UNDIVIDED = {
     "byte level with an end of word": "ab ",
     "BERT's words": "ab ",
@@ -66,14 +66,14 @@ LAWS_TEXT = (
 
 def main() -> None:
     """Measure and print."""
-    # One thread: sharing a text out is another matter.
+    # One thread: the cost of dividing a text between threads is measured elsewhere.
     encoding = get_encoding("cl100k_base", threads=1)
     print(f"{time.strftime('%Y-%m-%d')}, load average {os.getloadavg()[0]:.1f}, CPU time\n")
     show_splits(encoding)
     show_long_text(encoding)
     show_hostile_texts(encoding, HOSTILE, TOKENS, 1000)
     with tempfile.TemporaryDirectory() as folder:
-        # With another pattern no split point is known.
+        # No split points are known for this pattern.
         table = Path(folder) / "table.tiktoken"
         table.write_bytes(gzip.decompress((files("bytepair_engine") / "data" / TABLE).read_bytes()))
         spec = EncodingSpec(name="other", file=table, pattern=OTHER_PATTERN)

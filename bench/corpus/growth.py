@@ -15,7 +15,7 @@ from bytepair_engine.vocabulary.patterns import resolve_pattern
 
 from bench.train.corpus import documents
 
-#: Before the last by how much: halves.
+#: Number of measurements before the last; each is at half the size of the next.
 HALVINGS = 4
 
 
@@ -29,7 +29,7 @@ def main() -> None:
     with Counting(resolve_pattern("gpt2", "bench")) as counting:
         for texts in batches(documents(megabytes)):
             counting.add(texts)
-            # The last document would be over the size, so it is not among them.
+            # `documents` leaves out the document that would exceed the size.
             if counting.bytes >= wanted[len(found)] * 0.99:
                 counts = counting.counts()
                 found.append((counting.bytes, len(counts), counts.unique_bytes))

@@ -1,7 +1,7 @@
 """Time, processor time and memory of counting the pre-tokens of a corpus: on processes of this
 machine, on Ray, and on Spark where it is installed (pip install pyspark pandas; it needs Java).
 
-Memory is the peak of what all processes together have, shared pages counted once (Linux).
+Memory is the peak of all processes together; shared pages are counted once (Linux).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Counting pre-tokens on Spark: the same splitter in each worker, and Spark's own aggregation.
 
-What was compared with `bytepair corpus --ray`; docs/performance.md has the outcome. It needs Java
-17 or newer, and `pip install pyspark pandas`.
+For a comparison with `bytepair corpus --ray`; docs/performance.md has the result. Needs Java 17 or
+newer, and `pip install pyspark pandas`.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
     PYTHONPATH=tests:. python -m bench.engine.cold [FILE…]
 
-Each measurement is one pass over one text in a process of its own, forked from one that has loaded
-the engines. It encodes some numbers first, so that what an engine makes at its first call does not
-count, and then what is measured. The engines take turns, and the medians of their CPU times count.
-Answers are compared with tiktoken's, and those that differ do not take part. Prints MB of UTF-8 per
-second, and this engine as a multiple of the best peer.
+Each measurement is one pass over one text in a new process, forked from one that has loaded the
+engines. The process encodes some numbers first, so that the cost of an engine's first call does not
+count. The engines take turns; medians of CPU time are shown. An engine whose answers differ from
+tiktoken's is left out. Prints MB of UTF-8 per second, and this engine's speed as a multiple of the
+best peer's.
 """
 
 from __future__ import annotations

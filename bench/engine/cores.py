@@ -4,9 +4,9 @@ machine.
     make bench-engine-parts                              texts of 10 MB
     PYTHONPATH=tests:. python -m bench.engine.cores [--megabytes 10] [FILE…]
 
-Each text is repeated to the size. Ids are compared first. Prints the time that one thread takes,
-and how many times as fast two are: by the clock, medians of the rounds in which nothing else used
-the cores, and `nan` where there was none.
+Each text is repeated to the size. Ids are compared first. Prints the time of one thread, and how
+many times as fast two are: medians of elapsed time over the rounds in which nothing else used the
+cores; `nan` if there was none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bench.texts import parsed
 
 NAME = "o200k_base"
 QUIET_ROUNDS = 5
-#: What a round takes at least, so that the work of others in it can be seen.
+#: Minimum duration of a round, so that the work of other processes in it can be measured.
 MIN_SECONDS = 0.25
 
 Work = Callable[[Encoding, str], object]

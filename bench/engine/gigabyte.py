@@ -66,7 +66,7 @@ def main() -> int:
     texts = [file.read_text(encoding="utf-8") for file in corpora()]
     print(f"seed {arguments.seed}, {len(texts)} corpora, {os.cpu_count()} cores", flush=True)
     for name in arguments.names or names:
-        # So that the parts of large texts are held to the oracle too, on any machine.
+        # With several threads, so that the chunks of large texts are compared too, on any machine.
         encoding = bytepair_engine.get_encoding(name, backend="native", threads=THREADS)
         kinds = kinds_of(encoding, texts)
         start, done, tokens, number, reported = time.monotonic(), 0, 0, 0, 0

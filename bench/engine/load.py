@@ -2,8 +2,8 @@
 
     PYTHONPATH=tests:. python -m bench.engine.load
 
-Each measurement is the call of `get_encoding` in a process of its own, after imports: this engine
-reads the table in its wheel, tiktoken its cache folder. The two take turns; tokens of one text are
+Each measurement is the call of `get_encoding` in a new process, after imports. This engine reads
+the table in its wheel, tiktoken its cache folder. The two take turns; the ids of one text are
 compared first. Prints medians of CPU time, and the median of the ratios within a round.
 """
 

@@ -4,13 +4,13 @@
     PYTHONPATH=tests:. python -m bench.engine.peers FILE…         texts of your own
     PYTHONPATH=tests:. python -m bench.engine.peers --characters 1000   small documents
 
-Peers that are installed take part: tiktoken, gigatoken, quicktok-v1, toktok-rs, splintr-rs. Ids
-are compared with tiktoken's before anything is timed; a peer whose ids differ is left out for that
-text, with a line that says so. Documents of a fixed number of characters are given one by one. The
-engines take turns for some rounds; in each an engine makes two passes, of which the second counts:
-warm, since the comparison was the first of all. Time is the process's CPU time, so that a busy
-machine shows less. Printed are medians of MB of UTF-8 per second, and the medians of the ratios
-within a round; "the best" is on each text the peer that is fastest there.
+Installed peers take part: tiktoken, gigatoken, quicktok-v1, toktok-rs, splintr-rs. Ids are compared
+with tiktoken's first; a peer whose ids differ is left out for that text, which a line reports.
+Documents have a fixed number of characters and are encoded one by one. The engines take turns for
+several rounds. In each, an engine makes two passes, of which the second counts, so all caches are
+warm. Time is the process's CPU time, which a busy machine affects less. Prints medians of MB of
+UTF-8 per second, and medians of the ratios within a round; "the best" is the fastest peer on each
+text.
 """
 
 from __future__ import annotations

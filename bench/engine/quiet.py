@@ -10,7 +10,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: What others may use of all cores while a round counts as quiet.
+#: Maximum share of all cores that other processes may use in a quiet round.
 MAX_BY_OTHERS = 0.03
 MAX_ROUNDS = 60
 
@@ -22,8 +22,8 @@ def quiet_rounds(measure: Callable[[], T], wanted: int) -> tuple[list[T], int]:
         measure: One round, of a few tenths of a second at least: the system counts hundredths.
         wanted: How many quiet rounds are enough.
     Returns:
-        What `measure` returned in them, and how many were made. Fewer than wanted, or none, where
-        60 rounds were not enough. All where the system does not tell (it is not Linux).
+        The results of the quiet rounds, and the number of all rounds. Fewer than wanted, or none,
+        if 60 rounds were not enough. On systems other than Linux every round counts as quiet.
     """
     kept: list[T] = []
     made = 0

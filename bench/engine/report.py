@@ -3,9 +3,9 @@
     make bench-engine                   all texts of bench/texts.py
     make bench-engine TEXTS="FILE…"     texts of your own
 
-Runs what `cold`, `peers` and `load` measure, and what a process does after a fork. A ratio is this
-engine's speed as a multiple of the other's on the same text: the median over the texts, then the
-worst text. More than 1 is faster than the other.
+Runs the measurements of `cold`, `peers` and `load`, and those of a process after a fork. A ratio is
+this engine's speed as a multiple of the other's on the same text: first the median over the texts,
+then the worst text. Above 1 this engine is faster.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from bench.texts import parsed
 CHARACTERS = 10_000
 ROUNDS = 7
 MEGABYTE = 1_000_000
-#: The first word of the Unicode names of most letters, and what a text of them is called.
+#: The first word of the Unicode names of most letters of a text, and the name of its language.
 SCRIPTS = {"HIRAGANA": "Japanese", "HANGUL": "Korean", "THAI": "Thai", "DEVANAGARI": "Hindi"}
 Row = tuple[str, str, str]
 
@@ -61,7 +61,8 @@ def figures_of(name: str, texts: Sequence[Path]) -> dict[tuple[str, str], str]:
     engines = engines_of(name)
     rows = [
         *new_text(name, engines, texts),
-        # A server's parent has seen no text either: what this one has seen, its children inherit.
+        # Before this process sees texts: its children inherit the cache, and a server's parent has
+        # seen no text.
         *after_fork(engines, texts),
         *seen_text(name, engines, texts),
         loading(name),

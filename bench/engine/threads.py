@@ -2,10 +2,10 @@
 
     PYTHONPATH=tests:. python -m bench.engine.threads [FILE…]
 
-Prints how many times as much two threads count as one does, by the clock: the median of the rounds
-in which nothing else used the cores. Beside it what can be said where others do: twice the CPU time
-that a document takes one thread, over what it takes beside the other. Threads that wait for each
-other show in the first figure alone, caches and memory that they share in both.
+Prints how many times as much two threads count as one in the same elapsed time: the median of the
+rounds in which nothing else used the cores. The second figure does not need idle cores: twice the
+CPU time of a document on one thread, divided by its CPU time beside the other thread. Threads that
+wait for each other lower only the first figure; shared caches and memory lower both.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@
     make bench-worst-case MEGABYTES=16             less of it
     make bench-worst-case SHAPES="spaces digits"   some of the shapes
 
-Counts each shape with cl100k_base on one thread, in sizes that double up to the largest. Prints
-nanoseconds of CPU time per byte there, the most that a doubling multiplied the time by, and the
-cost beside English prose, both as the process sees it for the first time and for the third. Then
-the peak memory of encoding, beyond that of the text, in processes of their own. Ends with status 1
-if a doubling costs more than 2.3 times, a shape more than 50 times new English, or memory more than
+Counts each shape with cl100k_base on one thread, in sizes that double up to the largest. Prints the
+nanoseconds of CPU time per byte at the largest size, the largest factor of a doubling, and the cost
+relative to English prose that the process sees for the first and for the third time. Then the peak
+memory of encoding beyond that of the text, each in a new process. Ends with status 1 if a doubling
+costs more than 2.3 times, a shape more than 50 times new English, or memory more than
 docs/performance.md says. English prose is FILE, or the first english_*.txt of bench/texts.py.
 """
 
@@ -30,19 +30,19 @@ from bench.texts import NO_TEXTS, corpora
 NAME = "cl100k_base"
 MAX_GROWTH = 2.3
 MAX_BESIDE_ENGLISH = 50.0
-#: Peak memory beyond the text's own, for each byte of its UTF-8. Most is where each byte is a
-#: token: 4 bytes for its id where a pre-token is merged, 4 in the core's list, and 4 in the array
-#: or 8 in Python's list.
+#: Maximum peak memory beyond that of the text, for each byte of its UTF-8. The worst case has a
+#: token for each byte: 4 bytes for its id while a pre-token is merged, 4 in the core's list, and 4
+#: in the array or 8 in Python's list.
 MAX_MEMORY = {"count": 5.0, "encode_array": 13.0, "encode": 18.0}
-#: A smaller text is over too soon to be measured.
+#: Minimum size of a text: a smaller one takes too little time to be measured.
 MIN_BYTES = 3_000_000
-#: Slow texts are not counted several times.
+#: A text that takes longer is counted only once.
 MAX_SECONDS = 5.0
-#: The peak of a smaller one hides behind that of loading.
+#: Minimum size for the peak memory: that of a smaller text is below the peak of loading.
 MIN_MEGABYTES_FOR_MEMORY = 64
 
-#: Prints by how much the process's peak grew while one text was worked on. Linux's own figure for
-#: the program, as `ru_maxrss` begins with the peak of the process that started it.
+#: Prints by how much the process's peak memory grew while one text was processed. It reads Linux's
+#: figure of this process, because `ru_maxrss` starts with the peak of the parent.
 MEMORY = """
 import re, sys
 from pathlib import Path

@@ -3,10 +3,10 @@
     make exactness-formats                  all of them, on all corpora
     python -m bench.formats.rank_files NAME…     some of them
 
-The oracle of a rank file is tiktoken with the pattern that the publisher's own program has, written
-here once more from that program; that of a Tekken file is `mistral_common`, which reads the file by
-itself. Texts as in tokenizer_json.py. Prints a line for each table, and ends with status 1 if any
-id or any text differs.
+The oracle of a rank file is tiktoken with the pattern of the publisher's own program, copied here
+from that program. The oracle of a Tekken file is `mistral_common`, which reads the file itself.
+Texts as in tokenizer_json.py. Prints a line for each table, and ends with status 1 if any id or any
+text differs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LLAMA3 = (
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _SUFFIX = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 
-#: Name to our pattern's name, and the publisher's pattern.
+#: Table to the name of our pattern, and the publisher's pattern.
 PATTERNS = {
     "llama3": ("llama3", _LLAMA3),  # llama_models/llama3/tokenizer.py
     "llama4": (  # llama_models/llama4/tokenizer.py
@@ -41,7 +41,7 @@ PATTERNS = {
         rf"|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_SUFFIX}"
         r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     ),
-    # dashscope/tokenizers/qwen_tokenizer.py, which first turns text into NFC; a rank file does not.
+    # dashscope/tokenizers/qwen_tokenizer.py. It normalises text to NFC first; a rank file does not.
     "qwen": ("qwen2", _LLAMA3.replace("{1,3}", "")),
 }
 

@@ -3,10 +3,10 @@
     make bench-formats                      all of them
     python -m bench.formats.speed NAME…     some of them
 
-Each vocabulary is loaded in a process of its own: seconds of CPU time, and how much memory the
-process has when it is loaded. Then documents of 10,000 characters of each text of the corpora are
-encoded into lists, after the ids were compared: millions of bytes for each second of CPU time on
-one thread, the third pass, and how many times that is what the publisher's library does.
+Each vocabulary is loaded in a new process: CPU seconds, and the memory of the process afterwards.
+Then documents of 10,000 characters of each text are encoded into lists, after the ids were
+compared: MB per second of CPU time of the third pass on one thread, and the ratio to the
+publisher's library.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bench.formats.vocabularies import SENTENCEPIECE, TOKENIZER_JSON, fetched
 from bench.texts import NO_TEXTS, corpora
 
 DOCUMENT = 10_000
-#: Of each text, in characters: enough for a few hundred milliseconds of the slowest.
+#: Characters of each text: some hundred milliseconds for the slowest library.
 SAMPLE = 100_000
 
 Encode = Callable[[str], list[int]]

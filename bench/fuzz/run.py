@@ -2,8 +2,8 @@
 
     make fuzz-text SECONDS=3600
 
-The core is not instrumented; its twin, the reference, is. What fails is written to build/fuzz, to
-become a case of the suite.
+The core is not instrumented; the reference is. Failing inputs are written to build/fuzz, and should
+become tests.
 """
 
 from __future__ import annotations

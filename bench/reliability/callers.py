@@ -12,7 +12,7 @@ from typing import Final
 
 from support.serving import RunningServer
 
-#: By so much of `nice`.
+#: The priority (nice) of callers that share a core with others.
 GIVES_WAY: Final = 10
 
 

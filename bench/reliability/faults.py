@@ -42,10 +42,10 @@ from bench.reliability.watch import (
 
 SECONDS: Final = 6.0
 STREAMS: Final = 1000
-#: Of a replica that is replaced: several times what the streams take that must come whole.
+#: Grace time of a replaced replica: several times the duration of the streams that must complete.
 GRACE_SECONDS: Final = 5.0
 MIB: Final = 1 << 20
-#: As many callers as keep one worker busy.
+#: Number of callers that keep one worker busy.
 BUSY_CALLERS: Final = 16
 ONE: Final = ("--builtin-encodings", ENCODING, "--log-level", "info")
 TWO: Final = (*ONE, "--workers", "2")

@@ -15,7 +15,7 @@ from bytepair.v1 import tokenizer_pb2, tokenizer_pb2_grpc
 from bench.reliability.watch import ENCODING, TEXT
 
 TIMEOUT_S: Final = 10.0
-#: Callers of one connection: fewer than a server lets call at once on it.
+#: Callers on one connection: fewer than the calls that a server permits on it at once.
 ON_EACH: Final = 160
 
 

@@ -2,8 +2,8 @@
 
     make reliability
 
-Prints one table. docs/reliability.md holds its last result. Each fault has servers of its own,
-and two bystanders, who count 1 KiB over and over with the project's client and its retries.
+Prints one table; docs/reliability.md has the last one. Each fault has servers of its own, and two
+bystanders, which count 1 KiB in a loop with the project's client and its retries.
 """
 
 from __future__ import annotations

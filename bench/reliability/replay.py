@@ -1,12 +1,12 @@
 """What gRPC's own retries do to streams: why the client's streams have a channel without them.
 
-    python -m bench.reliability.replay --retries policy    what a retry policy asks for, and …
-    python -m bench.reliability.replay --retries own       … what gRPC tries of its own accord
+    python -m bench.reliability.replay --retries policy    with a retry policy
+    python -m bench.reliability.replay --retries own       only gRPC's transparent retries
     python -m bench.reliability.replay --retries none
 
-Two servers that echo are stopped and started in turn, as replicas that roll, under callers that
-number their messages. It prints how the streams ended. One that ended well and misses a message
-is what must not be; one that is still open long after its deadline hangs.
+Two echo servers are stopped and started alternately, like replicas during a rollout. Callers number
+their messages. Prints how the streams ended: a stream that succeeded without one of its messages is
+a fault; one that is still open long after its deadline hangs.
 """
 
 from __future__ import annotations

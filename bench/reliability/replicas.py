@@ -2,7 +2,7 @@
 
     PYTHONPATH=tests:. python -m bench.reliability.replicas [STREAMS]
 
-Three servers behind one target; one after the other is killed and started again. Exit status 1 if
+Three servers behind one target are killed and restarted one after the other. Ends with status 1 if
 any stream breaks.
 """
 

@@ -3,10 +3,10 @@
     make soak                 an hour
     make soak MINUTES=15
 
-Each minute prints memory, threads, descriptors and open streams of the server's processes, after
-the load of that minute has paused, and the most memory that they had in it. A round is as many
-minutes as there are attacks, one in each. At the end the second round is compared with the last:
-the first fills caches and the heap. Fewer than three rounds are no soak, and the command says so.
+Each minute, after its load has paused, prints memory, threads, descriptors and open streams of the
+server's processes, and their peak memory in that minute. A round has one minute for each attack. At
+the end the last round is compared with the second, because the first one fills caches and the heap.
+Fewer than three rounds are not compared, and the command says so.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from bench.reliability.watch import (
     tree,
 )
 
-#: What the last round may have more than the second, in its median.
+#: Maximum growth of the median from the second round to the last, as a share.
 ALLOWED = {"MiB": 0.10, "threads": 0.0, "descriptors": 0.0, "streams": 0.0}
-#: More than any attack of a minute may make of a server with two workers and one encoding.
+#: Maximum memory of a server with two workers and one encoding during any attack.
 MAX_MIB = 512
 
 

@@ -17,7 +17,7 @@ from bytepair_client import TokenizerClient
 ENCODING: Final = "cl100k_base"
 TEXT: Final = "The river ran high that spring, and 47 of the old boats were lost. " * 15
 COUNT: Final = bytepair_engine.get_encoding(ENCODING).count(TEXT)
-#: Between two calls of a bystander.
+#: Pause between two calls of a bystander.
 PAUSE_SECONDS: Final = 0.01
 
 

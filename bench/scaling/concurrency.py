@@ -6,16 +6,16 @@ from bench.scaling.curve import Column, Curve, Line, Panel, Row, medians
 from bench.scaling.text_length import count_of
 from bench.service.load import LOAD_CORE, SERVER_CORE, Server, measure, service
 
-#: Ten times `max_in_flight`, and more.
+#: Up to more than ten times `max_in_flight`.
 IN_FLIGHT = tuple(1 << power for power in range(13))
 TEXT_BYTES = (1_000, 100_000)
-#: At the most; fewer where fewer calls are under way.
+#: Maximum connections; fewer if fewer calls are in flight.
 CONNECTIONS = 16
 ROUNDS, SECONDS = 3, 1.5
-#: What h2load leaves behind when its time is over comes to nothing by the thousand, all at once and
-#: from one address: a flood, which would be rejected.
+#: When h2load's time is over it cancels thousands of calls at once, from one address. Without this
+#: flag the server would reject that as abuse.
 FLAGS = ("--max-abandoned-per-second", "0")
-#: At least; and for each call that is under way.
+#: Minimum seconds of a measurement for each call in flight.
 SECONDS_EACH = 0.002
 
 
@@ -40,7 +40,7 @@ def one(server: Server, size: int, in_flight: int) -> Row:
         core=LOAD_CORE,
     )
     ended = server.ended() - before
-    # What h2load leaves behind when its time is over is CANCELLED, and was neither.
+    # Without the calls that h2load cancelled at its end.
     answered = ended["OK"] / (ended["OK"] + ended["RESOURCE_EXHAUSTED"])
     return {
         "in_flight": in_flight,

@@ -11,7 +11,7 @@ from bench.service.load import LOAD_CORE, SERVER_CORE, Server, measure, service
 from bench.service.shapes import shapes
 
 COUNTS, DAY_SECONDS = 1_000_000_000, 86_400
-#: Share of the cores' time that is used at the busiest hour, and its load by the mean.
+#: Share of the cores' time that is used in the busiest hour, and the ratio of its load to the mean.
 BUSY, PEAK = 0.6, 3.0
 #: Dollars for an hour of one virtual CPU: an assumption, about what general-purpose machines of the
 #: large clouds cost on demand, without their discounts.

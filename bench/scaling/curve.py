@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-#: One point of all lines: figures, and words that tell rows apart, by name.
+#: One point of every line: its figures, and words that identify the row, by name.
 Row = dict[str, float | str]
 
 

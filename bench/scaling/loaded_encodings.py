@@ -14,7 +14,7 @@ from bench.scaling.places import calls, memory, on_core
 from bench.service.load import SERVER_CORE, Server, service
 from bench.service.text import prose
 
-#: In the order in which they are added.
+#: The encodings in the order in which they are added.
 ENCODINGS = (
     "cl100k_base", "o200k_base", "o200k_harmony", "r50k_base", "p50k_base", "p50k_edit",
 )  # fmt: skip

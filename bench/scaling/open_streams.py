@@ -17,7 +17,7 @@ from bench.streams.http2 import Connection
 from bench.streams.measure import open_streams, wait_for
 
 STREAMS = (1, 10, 100, 1_000, 4_000)
-#: Of one connection; the server allows 1,024.
+#: Streams of one connection; the server permits 1,024.
 EACH_CONNECTION = 1_000
 WARM_STREAMS = 20
 ROUNDS, SECONDS = 3, 1.0
@@ -58,7 +58,7 @@ def one(number: int) -> Row:
         "cpu": cpu,
         "wait": number / rate * 1e3,
     }
-    # Fewer take less than the unit in which memory is reserved.
+    # Fewer streams take less memory than the unit in which it is reserved.
     return found | {"kib": used / 1024 / number} if number >= 100 else found
 
 

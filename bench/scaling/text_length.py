@@ -19,7 +19,7 @@ from bench.service.text import prose
 CALL_BYTES = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 STREAM_BYTES = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
 ROUNDS, SECONDS, IN_FLIGHT = 3, 0.7, 8
-#: What the texts that are new each time are cut from: more than the caches of a core hold.
+#: Size of the text from which new texts are cut: more than the caches of a core.
 WINDOW = 16_000_000
 CALL, STREAM = "call", "stream"
 

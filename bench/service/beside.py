@@ -2,8 +2,8 @@
 
     make bench-service PARTS=beside
 
-Each server runs on one core, the load on another: Count of 1,000 B on one connection, and
-meanwhile Count of larger texts on a second.
+Each server runs on one core, the load on another: Count of 1,000 B on one connection, and at the
+same time Count of larger texts on a second one.
 """
 
 from __future__ import annotations

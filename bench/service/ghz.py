@@ -2,10 +2,9 @@
 
     PYTHONPATH=tests:. python -m bench.service.ghz
 
-h2load sends frames that were made ready and looks at no answer but its status of HTTP. ghz makes
-and reads messages as a client does, and knows the status of gRPC. Service and echo are measured
-by both in each round; what the two say of a server should not differ except for what ghz itself
-takes of the core that it has.
+h2load sends prepared frames and checks only the HTTP status of answers. ghz makes and reads
+messages as a client does, and checks the gRPC status. Both measure the service and the echo in each
+round. Their figures should differ only by the CPU time that ghz itself takes on the load's core.
 """
 
 from __future__ import annotations

@@ -20,12 +20,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bench.service.shapes import ENCODING, Shape
 
-#: Where servers run and where their load does: the first core has a system's own work too.
+#: Cores of the servers and of the load. The system's own work is on the first one too.
 SERVER_CORE, LOAD_CORE = 1, 0
 WARM_SECONDS = 0.3
-#: A server without an answer in this time is not measured.
+#: Maximum time for an answer; a slower server is not measured.
 MAX_SECONDS = 2.0
-#: The longest that a load runs on after it was stopped.
+#: Maximum time that a load runs on after it was stopped.
 MAX_LOADED_SECONDS = 60.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -233,7 +233,7 @@ def _h2load(
 ) -> list[str]:
     """Return the command without its duration; the request is written to a file."""
     content = shape.body if server.is_http else shape.framed
-    assert content is not None  # not asked otherwise
+    assert content is not None  # every shape that is sent has it
     request.write_bytes(content)
     if server.is_http:
         how = ["--h1", "-c", str(in_flight), "-H", "content-type: application/json"]

@@ -5,9 +5,9 @@
     make bench-service PARTS=clients one part alone: shapes, json, beside, workers, ghz, clients, or
                                      the shapes of one RPC, as Count
 
-The service, an echo of it (the same gRPC server with an empty handler) and naive peers each run
-on a core, the load (h2load) on another. In each round all are started anew, and a shape
-is measured on one after the other; ratios are taken within a round, and their medians shown.
+The service, an echo (the same gRPC server with an empty handler) and naive peers run on one core,
+the load (h2load) on another. All are restarted in each round, and measured one after the other with
+each shape. Ratios are those within a round; their medians are shown.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ SERVERS: dict[str, Callable[[], AbstractContextManager[Server]]] = {
 PEERS = ("grpcio", "FastAPI")
 #: The service, on each of its transports.
 OWN = {"service": "grpcio", "native": "native"}
-#: How long servers may work on what the load left behind.
+#: Maximum time for servers to finish the calls that the load left behind.
 SETTLE_SECONDS = 10.0
 PARTS = ("shapes", "json", "beside", "workers", "ghz", "clients")
 RPCS = {"Count", "Encode", "BatchCount", "Decode"}
-#: Requests under way, and connections.
+#: Requests in flight, and connections.
 IN_FLIGHT = ((1, 1), (8, 1), (64, 1))
 SPREAD_IN_FLIGHT = (64, 64)
-#: Of which the cost of connections is shown too.
+#: The shape that is also measured with many connections.
 SPREAD_SHAPE = "Count 1,000 B"
 JSON_SHAPE, JSON_IN_FLIGHT = "Count 1,000 B", (8, 64)
 ROUNDS, SECONDS = 3, 0.7
@@ -70,11 +70,11 @@ QUICK = {
     ("BatchCount 64 × 1,000 B", 8),
 }
 QUICK_SECONDS = 1.0
-#: Several processes: enough connections that both get about as many.
+#: For several processes: enough connections that each gets about as many.
 SPREAD, TWO_IN_FLIGHT = 16, 64
 IN_TWO = ("Count 1,000 B", "Count 100,000 B")
 
-#: A shape, requests under way, connections.
+#: A shape, the requests in flight, and the connections.
 Wanted = tuple[Shape, int, int]
 Rows = dict[tuple[str, int, int], list[dict[str, Figures]]]
 
@@ -143,7 +143,7 @@ def show_one_process(wanted: list[Wanted], rounds: int, seconds: float) -> None:
                     except Stalled:
                         if name not in PEERS:
                             raise
-                        # It is overloaded, and would still compute while the others are measured.
+                        # It is overloaded, and would still work while the others are measured.
                         os.kill(server.pid, signal.SIGKILL)
                         servers[name] = stack.enter_context(SERVERS[name]())
                 rows.setdefault((shape.name, in_flight, connections), []).append(found)

@@ -1,6 +1,6 @@
 """What traces cost a server: CPU of a small call without them, and with OpenTelemetry.
 
-The spans go to a receiver of OTLP that keeps nothing, on the core of the load.
+The spans go to a receiver of OTLP that drops them, on the load's core.
 """
 
 from __future__ import annotations

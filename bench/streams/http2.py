@@ -1,7 +1,7 @@
 """A client of HTTP/2 with little overhead: one connection, small messages, simple flow control.
 
-A gRPC client in Python needs about as much time for a message as the server does, and would
-measure itself. This one writes and reads many frames by one system call.
+A gRPC client in Python takes about as much time for a message as the server, so that it would
+measure itself. This one writes and reads many frames in one system call.
 """
 
 from __future__ import annotations

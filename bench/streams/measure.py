@@ -2,9 +2,9 @@
 
     make bench-streams
 
-The three servers run side by side and are measured in turns; medians of the rounds are shown. They
-are pinned to one core and the load to another, except where a line says otherwise. Figures of one
-run may be compared with each other, not with those of another.
+The three servers run at the same time and are measured alternately; medians of the rounds are
+shown. They are pinned to one core and the load to another, unless a line says otherwise. Compare
+figures only within one run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ENCODING = "cl100k_base"
 PROSE = "The river ran high that spring, and 47 of the old boats – naïvely moored – were lost. "
 
 ROUNDS, SECONDS = 7, 1.0
-#: Streams, and messages of each that are under way.
+#: Streams, and messages in flight on each.
 SHAPES = ((1, 1), (1, 16), (100, 1))
 
 PACED_PER_SECOND, PACED_SECONDS = 200, 3.0

@@ -1,8 +1,8 @@
 """A corpus of any size: documents of some thousand characters, cut from the texts by a seed.
 
-What exceeds the size of the corpora is made of them again, with words that are new: in each further
-pass one long word in eight gets the second half of another one. So pre-tokens go on growing with
-the text, as they do in real text, where repeating it would add none.
+A corpus larger than the texts repeats them with new words: in each further pass, one long word in
+eight gets the second half of another one. So the number of distinct pre-tokens grows with the size,
+as in real text; plain repetition would add none.
 """
 
 from __future__ import annotations

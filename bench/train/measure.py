@@ -3,12 +3,12 @@
     make bench-train                            10 and 100 MB, 8k and 32k: an hour
     python -m bench.train.measure --sizes 10    a smaller run
 
-Each trainer runs in a process of its own on the same documents, in turns, several times. Before
-that the tables are compared where the tie rules match: tokenizers' with ours, and rustbpe's with
-ours when the bytes have the ids of their values. bpeasy counts a pair's first pre-token as one,
-however often it stands, and sentencepiece merges characters within words: their tables differ.
-Time is wall time, on all cores; CPU time is that of the process; memory is what the peak adds to
-what the process held before, which had read the documents.
+Each trainer runs in a new process on the same documents, alternately, several times. First the
+tables are compared if the tie rules are equal: those of tokenizers with ours, and those of rustbpe
+with ours when the ids of bytes are their values. The tables of others differ: bpeasy counts the
+first pre-token of a pair once, however often it occurs, and sentencepiece merges characters within
+words. Time is elapsed time, on all cores; CPU time is that of the process; memory is the peak
+beyond what the process had after reading the documents.
 """
 
 from __future__ import annotations

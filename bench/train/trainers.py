@@ -9,7 +9,7 @@ from typing import Any
 
 from bytepair_engine.pipeline.byte_alphabet import read_bytes
 
-#: GPT-2's pattern as its authors wrote it, which all of their engines read alike.
+#: GPT-2's pattern as published, which all these engines interpret alike.
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 Train = Callable[[list[str], int], list[bytes] | None]
@@ -72,5 +72,5 @@ TRAINERS: dict[str, Train] = {
     "sentencepiece": sentencepiece,
 }
 
-#: Which of ours must give the identical table.
+#: Peers whose table must be identical to that of one of our trainers.
 SAME: dict[str, Train] = {"tokenizers": bytepair, "rustbpe": bytepair_by_value}
