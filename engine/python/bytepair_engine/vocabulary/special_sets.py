@@ -15,6 +15,8 @@ SpecialTokens = Literal["all"] | Collection[str]
 #: time but not memory.
 _MAX_CACHED_SETS: Final = 256
 
+_EMPTY: Final = ((), frozenset[str]())
+
 
 class SpecialSets:
     """The sets of special tokens of one encoding, compiled by its backend."""
@@ -41,7 +43,7 @@ class SpecialSets:
                 return self._every, self.none
             names = self._allowed(allowed)
             return self._compiled(names), self._compiled(self._names - names)
-        if not allowed and disallowed in ((), frozenset()):
+        if not allowed and disallowed in _EMPTY:
             return self._nothing
         names = self._names if allowed == "all" else self._allowed(allowed)
         rejected = _checked("disallowed_special", disallowed)
