@@ -126,6 +126,13 @@ def test_a_call_of_another_content_type_is_told_the_one_to_send(
     assert b"send content-type: application/json" in answer.body
 
 
+@pytest.mark.parametrize("rpc", ["EncodeStream", "DecodeStream", "CountStream", "SplitStream"])
+def test_a_stream_of_json_is_told_the_form_to_send(native: RunningServer, rpc: str) -> None:
+    path = f"/bytepair.v1.TokenizerService/{rpc}"
+    answer = ask(native.target, path, "POST", content_type="application/connect+json")
+    assert b"send Protocol Buffers" in answer.body
+
+
 def test_the_page_is_small_and_uses_no_other_host() -> None:
     files = playground.files()
     assert sum(len(file.content) for file in files) < 100_000

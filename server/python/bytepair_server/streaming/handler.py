@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from bytepair_server.auth.quotas import Quota
-from bytepair_server.errors import Overloaded
+from bytepair_server.errors import InvalidField, Overloaded
 from bytepair_server.rpc.options import Options
 from bytepair_server.rpc.outcome import Outcomes, trailers
 from bytepair_server.rpc.service import SERVICE_NAME
@@ -37,6 +37,9 @@ SESSIONS: Final[dict[str, type[Session]]] = {
     "SplitStream": SplitSession,
 }
 _KINDS: Final = {"CountStream": Kind.CLIENT_STREAM}
+_NOT_JSON: Final = (
+    "streams have no JSON form; send Protocol Buffers, by content-type: application/connect+proto"
+)
 
 
 class StreamHandlers:
@@ -68,6 +71,8 @@ class StreamHandlers:
             try:
                 try:
                     call.caller = shared.callers.identify(call.authorization, incoming)
+                    if incoming.is_json:
+                        raise InvalidField("request", _NOT_JSON)
                     quota = shared.quotas.of(call.caller)
                     limiter.enter_stream()
                     leave.append(limiter.leave_stream)
