@@ -32,7 +32,7 @@ from bench.engine import load
 from bench.engine.cold import in_child, measure
 from bench.engine.engines import NAMES, Work, documents_of, engines_of
 from bench.engine.peers import compare
-from bench.texts import parsed
+from bench.texts import parsed, translations
 
 CHARACTERS = 10_000
 ROUNDS = 7
@@ -72,13 +72,14 @@ def figures_of(name: str, texts: Sequence[Path]) -> dict[tuple[str, str], str]:
 
 def new_text(name: str, engines: dict[str, dict[str, Work]], texts: Sequence[Path]) -> list[Row]:
     """Measure lists and counts of text that the process has not seen, 120,000 characters of each
-    text."""
+    text, and compare the counts of languages, for which there are translations too."""
     rows = []
     languages: dict[str, list[float]] = {}
     for kind in ("list", "count"):
         works = {k: work for k, work in engines[kind].items() if k != "tiktoken"}
         ratios = []
-        for path in texts:
+        others = [path for path in translations() if path not in texts and kind == "count"]
+        for path in [*texts, *others]:
             documents = documents_of(path, CHARACTERS, 120_000)
             expected = [oracle(name).encode_ordinary(document) for document in documents]
             answers: list[Any] = expected if kind == "list" else [len(ids) for ids in expected]
@@ -87,7 +88,8 @@ def new_text(name: str, engines: dict[str, dict[str, Work]], texts: Sequence[Pat
             if kind == "count" and (language := language_of("".join(documents))):
                 languages.setdefault(language, []).append(speeds["ours"])
             ours = speeds.pop("ours")
-            ratios.append(ours / max(speeds.values(), default=float("nan")))
+            if path in texts:
+                ratios.append(ours / max(speeds.values(), default=float("nan")))
         rows.append((f"{kind}, new text", "the best peer", cell(ratios)))
     english = languages.pop("English", [])
     for language, found in sorted(languages.items() if english else ()):
