@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from bytepair_engine import get_encoding, list_encodings
 from bytepair_engine.backends.cores import BackendName
+from bytepair_engine.context import inspecting
 from bytepair_engine.context.inspecting import FindingCode, inspect
 from bytepair_engine.errors import InvalidOption, SpecialTokenFound
 from hypothesis import given
@@ -55,6 +56,23 @@ def test_findings_are_sorted_and_counted(name: str, text: str, most: int) -> Non
         encoding.encode(text)
     not_nfc = whole.totals.get(FindingCode.NOT_NFC, 0) > 0
     assert not_nfc == (unicodedata.normalize("NFC", text) != text)
+
+
+def test_a_first_call_folds_the_names_and_the_characters_of_the_text_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Folding all characters of Unicode takes a second, in which a server answers no one else."""
+    fold, folded = inspecting._folded, set()
+
+    def counted(text: str) -> str:
+        folded.add(text)
+        return fold(text)
+
+    monkeypatch.setattr(inspecting, "_folded", counted)
+    inspecting._folded_names.cache_clear()
+    encoding = get_encoding("cl100k_base")
+    inspect(encoding, "abba")
+    assert folded == {*"ab", *encoding.special_tokens}
 
 
 @pytest.mark.parametrize(

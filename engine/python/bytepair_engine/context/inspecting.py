@@ -207,9 +207,13 @@ def _spelled(text: _Text) -> Iterator[Finding]:
 
 def _lookalikes(text: _Text) -> Iterator[Finding]:
     special = text.encoding.special_tokens
-    folded, prefixes, firsts = _folded_names(frozenset(special))
+    folded, prefixes = _folded_names(frozenset(special))
+    # Of this text only: folding all characters of Unicode takes a second.
+    firsts = sorted(c for c in set(text.text) if _folded(c) in prefixes)
+    if not firsts:
+        return
     last = 0
-    for match in firsts.finditer(text.text):
+    for match in regex.finditer("[" + "".join(map(regex.escape, firsts)) + "]", text.text):
         start = place = match.start()
         if start < last:
             continue
@@ -228,20 +232,15 @@ def _lookalikes(text: _Text) -> Iterator[Finding]:
 
 
 @lru_cache(16)
-def _folded_names(
-    names: frozenset[str],
-) -> tuple[Mapping[str, str], frozenset[str], regex.Pattern[str]]:
-    """Return names by folded name, all prefixes of these, and a pattern for first characters."""
+def _folded_names(names: frozenset[str]) -> tuple[Mapping[str, str], frozenset[str]]:
+    """Return names by folded name, and all prefixes of these."""
     folded = {_folded(name): name for name in sorted(names, reverse=True)}
     folded.pop("", None)
     prefixes = frozenset(name[:end] for name in folded for end in range(1, len(name) + 1))
-    every = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
-    alike = [c for c in every if _folded(c) in prefixes]
-    # `[^\s\S]` matches nothing.
-    pattern = "[" + "".join(map(regex.escape, alike)) + "]" if alike else r"[^\s\S]"
-    return folded, prefixes, regex.compile(pattern)
+    return folded, prefixes
 
 
+@lru_cache(4096)
 def _folded(text: str) -> str:
     return _DROPPED.sub("", unicodedata.normalize("NFKC", text).casefold())
 
