@@ -67,7 +67,7 @@ class StreamHandlers:
         async def handle(incoming: StreamCall) -> None:
             call = outcomes.begin(incoming)
             incoming.promise(trailers(call))
-            leave: list[Callable[[], None]] = []
+            cleanups: list[Callable[[], None]] = []
             try:
                 try:
                     call.caller = shared.callers.identify(call.authorization, incoming)
@@ -75,10 +75,10 @@ class StreamHandlers:
                         raise InvalidField("request", _NOT_JSON)
                     quota = shared.quotas.of(call.caller)
                     limiter.enter_stream()
-                    leave.append(limiter.leave_stream)
+                    cleanups.append(limiter.leave_stream)
                     if quota is not None:
                         quota.enter_stream()
-                        leave.append(quota.leave_stream)
+                        cleanups.append(quota.leave_stream)
                     limit = shared.settings.max_message_bytes
                     with OpenStream(limiter, self._idle_seconds, limit) as stream:
                         if not limiter.is_open:
@@ -88,7 +88,7 @@ class StreamHandlers:
                             self.options, call, shared.executor.inline_max_bytes
                         )
                         call.admitted = perf_counter()
-                        await self._converse(incoming, session, stream, quota)
+                        await self._process_messages(incoming, session, stream, quota)
                     outcomes.answered(incoming, call)
                 except BaseException as error:
                     outcomes.failed(incoming, call, error)
@@ -98,12 +98,12 @@ class StreamHandlers:
                     async with asyncio.timeout(self._idle_seconds or None):
                         await incoming.close()
             finally:
-                for left in leave:
-                    left()
+                for clean_up in cleanups:
+                    clean_up()
 
         return handle
 
-    async def _converse(
+    async def _process_messages(
         self,
         incoming: StreamCall,
         session: Session,
