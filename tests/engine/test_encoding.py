@@ -164,13 +164,20 @@ def test_values_other_than_text_are_rejected(encoding: Encoding) -> None:
         ("overlap_tokens", lambda encoding: encoding.split("x", 1, overlap_tokens=None)),
         ("allowed_special", lambda encoding: encoding.encode("x", allowed_special=5)),
         ("disallowed_special", lambda encoding: encoding.encode("x", disallowed_special=5)),
+        ("texts", lambda encoding: encoding.encode_batch("abc")),
+        ("texts", lambda encoding: encoding.count_batch(b"abc")),
+        ("texts", lambda encoding: encoding.count_batch(5)),
+        ("ids", lambda encoding: encoding.decode(5)),
+        ("ids", lambda encoding: encoding.decode([1, "a"])),
+        ("ids", lambda encoding: encoding.decode_bytes([1.5])),
+        ("token", lambda encoding: encoding.encode_single_token(5)),
         ("piece", lambda encoding: StreamEncoder(encoding).feed(5)),  # type: ignore[arg-type]
     ],
 )
 def test_the_error_for_a_wrong_type_names_the_argument(
     encoding: Encoding, option: str, call: Callable[[Any], object]
 ) -> None:
-    with pytest.raises(TypeError, match=f"^{option} must be "):
+    with pytest.raises(TypeError, match=f"^{option}(:| must be) "):
         call(encoding)
 
 

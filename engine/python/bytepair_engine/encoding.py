@@ -250,6 +250,7 @@ class Encoding(ContextMethods):
         add_special_tokens: bool = False,
     ) -> list[list[int]]:
         """Encode each text as `encode` does; [] for none. If a text fails, its error is raised."""
+        _check_texts(texts)
         allowed, disallowed = self._special_sets.resolve(allowed_special, disallowed_special)
         found = self._backend.encode_batch(texts, allowed, disallowed)
         return [self.template.around(ids) for ids in found] if add_special_tokens else found
@@ -312,6 +313,7 @@ class Encoding(ContextMethods):
         add_special_tokens: bool = False,
     ) -> list[int]:
         """Count each text as `count` does; [] for none. If a text fails, its error is raised."""
+        _check_texts(texts)
         allowed, disallowed = self._special_sets.resolve(allowed_special, disallowed_special)
         limit = _checked_limit(limit)
         if not add_special_tokens:
@@ -363,7 +365,10 @@ class Encoding(ContextMethods):
         """
         if errors not in ("replace", "strict"):
             raise InvalidOption("errors", 'must be "replace" or "strict"')
-        return self._backend.decode(ids, errors)
+        try:
+            return self._backend.decode(ids, errors)
+        except TypeError as error:
+            raise TypeError(f"ids: {error}") from None
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
         """Join the bytes of the tokens, which need not be UTF-8; b"" for no ids.
@@ -371,7 +376,10 @@ class Encoding(ContextMethods):
         Raises:
             UnknownTokenId: No token has one of the ids.
         """
-        return self._backend.decode_bytes(ids)
+        try:
+            return self._backend.decode_bytes(ids)
+        except TypeError as error:
+            raise TypeError(f"ids: {error}") from None
 
     # Single tokens
 
@@ -383,6 +391,8 @@ class Encoding(ContextMethods):
         Raises:
             UnknownToken: `token` is not exactly one token.
         """
+        if not isinstance(token, str | bytes):
+            raise wrong_type("token", "str or bytes", token)
         # No token contains a lone surrogate.
         data = token.encode(errors="replace") if isinstance(token, str) else token
         if isinstance(token, str) and data.decode() != token:
@@ -417,6 +427,12 @@ class Encoding(ContextMethods):
     def without_special(self, ids: Sequence[int]) -> list[int]:
         """Return the ids without those of special tokens, in order."""
         return [token_id for token_id in ids if token_id not in self._special_ids]
+
+
+def _check_texts(texts: Sequence[Text]) -> None:
+    """Raise TypeError for a single text, whose characters would be the texts, and for others."""
+    if isinstance(texts, str | bytes) or not isinstance(texts, Sequence):
+        raise wrong_type("texts", "a sequence of texts", texts)
 
 
 def _checked_limit(limit: int | None) -> int | None:
