@@ -13,7 +13,18 @@ from prometheus_client import generate_latest
 from support.failures import failure
 from support.keys import keys_toml, with_key
 from support.serving import RunningServer, write_config
-from support.streaming import CountRequest, count_config
+from support.streaming import (
+    CountRequest,
+    DecodeRequest,
+    EncodeRequest,
+    Talk,
+    answers_of,
+    count_config,
+    decode_config,
+    encode_config,
+)
+
+END = "<|endoftext|>"
 
 #: Metric, without its prefix and suffix, to value.
 Use = dict[str, float]
@@ -42,6 +53,22 @@ def test_usage_is_counted_per_caller(serve: Serve, tmp_path: Path) -> None:
     # An unauthenticated caller has no series.
     assert failure(count, request).code is grpc.StatusCode.UNAUTHENTICATED
     assert server.get("/metrics")[1].count("bytepair_caller_requests_total{") == 2
+
+
+def test_what_a_stream_processed_is_counted_if_it_fails_or_is_cancelled(serve: Serve) -> None:
+    server = serve()
+    pieces = [encode_config(), EncodeRequest(text="one two three "), EncodeRequest(text=END)]
+    answers, failed = answers_of(server.stub.EncodeStream, pieces)
+    assert failed is not None
+    ids = sum(len(answer.ids) for answer in answers)
+    use = {"requests": 1, "input_bytes": len("one two three " + END), "tokens": ids}
+    assert use_of(server, "anonymous") == use
+    talk = Talk(server.stub.DecodeStream)
+    talk.say(decode_config())
+    assert talk.say(DecodeRequest(ids=[64, 64, 64])).text == "aaa"
+    talk.cancel()
+    server.wait_for_metric("bytepair_caller_requests_total", 2, caller="anonymous")
+    assert use_of(server, "anonymous") == {**use, "requests": 2, "tokens": ids + 3}
 
 
 def test_the_number_of_callers_in_metrics_is_bounded() -> None:

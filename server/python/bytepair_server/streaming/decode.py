@@ -73,8 +73,11 @@ class DecodeSession(Session):
         if decoder is None:
             return None
         delta = decoder.abandon()
-        self.call.tokens = decoder.tokens_consumed
         return self._response(delta).SerializeToString() if delta else None
+
+    def record(self) -> None:
+        if self._decoder is not None:
+            self.call.tokens = self._decoder.tokens_consumed
 
     def _first(self, raw: bytes) -> bytes:
         request = wire.parse(_Request, raw)
@@ -123,7 +126,6 @@ class DecodeSession(Session):
         self.fault = decoder.fault
         if self.fault is not None or flush or stopped:
             self.over = True
-            self.call.tokens = decoder.tokens_consumed
             answer.finished = self.fault is None
         if decoder.stop_matched is not None:
             answer.stop_matched = decoder.stop_matched

@@ -88,7 +88,10 @@ class StreamHandlers:
                             self.options, call, shared.executor.inline_max_bytes
                         )
                         call.admitted = perf_counter()
-                        await self._process_messages(incoming, session, stream, quota)
+                        try:
+                            await self._process_messages(incoming, session, stream, quota)
+                        finally:
+                            session.record()
                     outcomes.answered(incoming, call)
                 except BaseException as error:
                     outcomes.failed(incoming, call, error)

@@ -24,7 +24,8 @@ class Session(ABC):
     """One stream: messages in, answers out. Not thread-safe.
 
     Attributes:
-        call: The call, which records the encoding, the bytes of text and the number of ids.
+        call: The call, which records the encoding, and after `record` the bytes of text and the
+            number of ids.
         held: Bytes of text that are buffered until more arrives.
         over: Whether the stream has ended. The current answer is its last.
         fault: The error that ended it; None if it ended normally.
@@ -64,6 +65,10 @@ class Session(ABC):
     @abstractmethod
     def end(self) -> bytes | None:
         """Process the end of the messages. Returns and raises like `take`."""
+
+    @abstractmethod
+    def record(self) -> None:
+        """Record in the call how much was processed, however the stream ended."""
 
     def abandon(self) -> bytes | None:
         """End the stream early.

@@ -64,7 +64,7 @@ class SplitSession(TextSession):
             if not chunks:
                 raise
             self.fault = unsplittable(error) if isinstance(error, PieceTooLong) else error
-            self._close()
+            self.over = True
         self.call.tokens += sum(chunk.count for chunk in chunks)
         return context_pb2.SplitStreamResponse(
             chunks=map(self._writer.write, chunks),

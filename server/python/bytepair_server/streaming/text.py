@@ -88,8 +88,12 @@ class TextSession(Session):
             check_config(has_config=False, is_first=True)
         answer = self._guarded(self._finish)
         self.held = 0
-        self._close()
+        self.over = True
         return answer
+
+    def record(self) -> None:
+        if self._stream is not None:
+            self.call.input_bytes = self._stream.bytes_consumed
 
     def _configure(self, config: _Config) -> Entry:
         entry, rule = self._options.text(config, self.call, self._DEFAULT_ACTION)
@@ -114,10 +118,6 @@ class TextSession(Session):
             raise InvalidField(f"config.{error.option}", error.problem) from None
         except PieceTooLong as error:
             raise unsplittable(error) from None
-
-    def _close(self) -> None:
-        self.over = True
-        self.call.input_bytes = self._stream.bytes_consumed
 
 
 class EncodeSession(TextSession):
@@ -181,7 +181,7 @@ class CountSession(TextSession):
         self._stream.feed(piece)
         if not self._stream.limit_exceeded:
             return None
-        self._close()
+        self.over = True
         return self._finish()
 
     def _finish(self) -> bytes:
