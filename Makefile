@@ -48,7 +48,7 @@ check: $(VENV)/.dev ## Format, lint, types and fast tests: within a minute after
 	@scripts/check $(BIN) $(JOBS)
 
 .PHONY: test
-test: $(VENV)/.dev ## Run the whole test suite: ten minutes; PYTEST_ARGS="tests/engine -k words" runs only these of Python
+test: $(VENV)/.dev ## Run the whole test suite: ten minutes; PYTEST_ARGS="tests/engine -k words" runs only those Python tests
 ifeq ($(PYTEST_ARGS),)
 	cd engine && cargo test --release --locked --quiet
 	cd server && cargo test --locked --quiet

@@ -270,7 +270,7 @@ def test_encodings_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "hint"),
     [
         ("", "known: cl100k_base, o200k_base, o200k_harmony, p50k_base, p50k_edit, r50k_base"),
         ("claude-3", "known: cl100k_base, o200k_base"),
@@ -280,11 +280,11 @@ def test_encodings_by_name() -> None:
         ("cl100k_base ", "the nearest known: cl100k_base"),
     ],
 )
-def test_an_unknown_name_is_never_guessed(name: str, told: str) -> None:
+def test_an_unknown_name_is_never_guessed(name: str, hint: str) -> None:
     """sgl-model-gateway, LiteLLM #8140: a fallback to GPT's tokenizer made wrong bills."""
     with pytest.raises(UnknownEncoding) as caught:
         get_encoding(name)
-    assert f"unknown encoding {name!r}; {told}" in str(caught.value)
+    assert f"unknown encoding {name!r}; {hint}" in str(caught.value)
 
 
 def test_encodings_are_immutable(load: Load) -> None:

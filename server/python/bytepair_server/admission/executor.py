@@ -69,7 +69,7 @@ class Executor:
         """Start the threads.
 
         Raises:
-            RuntimeError: The system cannot start so many.
+            RuntimeError: The system cannot start this many threads.
         """
         for number in range(self._count):
             thread = threading.Thread(target=self._work, name=f"compute_{number}", daemon=True)
