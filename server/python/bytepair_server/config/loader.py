@@ -114,7 +114,11 @@ def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Configurat
         SystemExit: `--help` or `--version`, or a flag lacks its value.
     """
     flags = _flags(arguments)
-    path = flags.pop("config", None) or environment.get(CONFIG_VARIABLE)
+    path = flags.pop("config", environment.get(CONFIG_VARIABLE))
+    if path == "":  # such as an unset variable of a script: the defaults need no credentials
+        raise ConfigurationError(
+            f"--config, {CONFIG_VARIABLE}: must name a file; leave it out for none"
+        )
     check_only = flags.pop("check_config", False)
 
     values: dict[str, Any] = {}
