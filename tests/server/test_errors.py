@@ -31,6 +31,7 @@ from bytepair_server.rpc.shared import Shared
 from bytepair_server.transport.interface import Limits
 from bytepair_server.transport.native import NativeTransport
 from conftest import Serve
+from google.rpc import error_details_pb2  # type: ignore[import-untyped]
 from support.failures import Failed, failure, read
 from support.serving import RunningServer
 from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
@@ -212,6 +213,14 @@ PROVOKED_ELSEWHERE = {
     "CHAT_FORMAT_NOT_PERMITTED": "test_encoding_needs_the_ceiling_and_counting_does_not",
     "BUDGET_TOO_SMALL": "test_a_budget_that_is_too_small_is_an_error_with_the_needed_budget",
 }
+
+
+def test_a_delay_longer_than_a_duration_is_its_maximum() -> None:
+    failed = status.failure_of(errors.QuotaExceeded("requests_per_second", 1e-300, 1e300))
+    assert failed is not None
+    info = error_details_pb2.RetryInfo()
+    assert failed.status().details[1].Unpack(info)
+    assert info.retry_delay.seconds == 315_576_000_000
 
 
 @pytest.mark.parametrize("case", CASES)

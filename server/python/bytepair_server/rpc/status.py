@@ -26,6 +26,9 @@ DOMAIN: Final = "bytepair"
 #: HTTP/2 headers, which are bounded.
 MAX_QUOTED_CHARACTERS: Final = 128
 
+#: The maximum of google.protobuf.Duration, which a tiny rate of a quota exceeds.
+_MAX_DURATION_SECONDS: Final = 315_576_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -62,7 +65,7 @@ class Failure:
             status.details.add().Pack(fault)
         if self.retry_seconds is not None:
             delay = Duration()
-            delay.FromNanoseconds(int(self.retry_seconds * 1e9))
+            delay.FromNanoseconds(int(min(self.retry_seconds, _MAX_DURATION_SECONDS) * 1e9))
             status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
         return status
 
