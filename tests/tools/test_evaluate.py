@@ -176,7 +176,7 @@ def test_an_encoding_is_a_name_or_a_file_of_any_kind(shell: Shell, tmp_path: Pat
     [
         (
             ("gpt-9", "--on", "a.txt"),
-            "the nearest known: gpt-5, gpt-4, gpt-2; nor is it a file",
+            "the nearest known: gpt-5, gpt-4, gpt-2; and there is no such file",
         ),
         (("gpt2", "--on", "b.txt"), "b.txt: No such file or directory"),
         (("gpt2", "--on", "bad.txt"), "bad.txt: not UTF-8: byte 1 starts no character"),

@@ -60,7 +60,7 @@ def named_encodings(
     if path.suffix == ".toml":
         return declared_encodings(path)
     if not path.exists():
-        raise Failure(f"{unknown}; nor is it a file")
+        raise Failure(f"{unknown}; and there is no such file")
     found = _inspected(path, None, None)
     if found.encoding is None:
         found = _inspected(path, pattern, encoder_file)
