@@ -12,6 +12,7 @@ from bytepair_engine import (
     Encoding,
     InvalidOption,
     InvalidUnicode,
+    StreamDecoder,
     StreamEncoder,
     UnknownEncoding,
     UnknownToken,
@@ -171,6 +172,9 @@ def test_values_other_than_text_are_rejected(encoding: Encoding) -> None:
         ("ids", lambda encoding: encoding.decode([1, "a"])),
         ("ids", lambda encoding: encoding.decode_bytes([1.5])),
         ("token", lambda encoding: encoding.encode_single_token(5)),
+        ("token_id", lambda encoding: encoding.decode_single_token_bytes("a")),
+        ("stop", lambda encoding: StreamDecoder(encoding, stop=5)),  # type: ignore[call-overload]
+        ("stop", lambda encoding: StreamDecoder(encoding, stop=["a", 5])),  # type: ignore[list-item]
         ("piece", lambda encoding: StreamEncoder(encoding).feed(5)),  # type: ignore[arg-type]
     ],
 )

@@ -411,6 +411,8 @@ class Encoding(ContextMethods):
         Raises:
             UnknownTokenId: No token has this id.
         """
+        if not hasattr(token_id, "__index__"):
+            raise wrong_type("token_id", "int", token_id)
         token = self._backend.token_bytes(token_id)
         if token is None:
             raise UnknownTokenId(token_id)

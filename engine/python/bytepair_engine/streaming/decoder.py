@@ -360,6 +360,8 @@ def _whole_texts(encoding: Encoding) -> dict[int, str]:  # noqa: ARG001
 def _stop_matcher(stop: Collection[str], empty: T, *, include_stop: bool) -> StopMatcher[T] | None:
     if isinstance(stop, str):
         raise InvalidOption("stop", "must be a collection of strings, not one string")
+    if not isinstance(stop, Collection) or not all(isinstance(each, str) for each in stop):
+        raise TypeError("stop must be a collection of strings")
     if "" in stop:
         raise InvalidOption("stop", "contains an empty string")
     if not stop:
