@@ -50,8 +50,8 @@ pub struct Characters {
     banned: Box<[u64]>,
     /// Tokens that end in any byte and a leading byte.
     end_one: Box<[u32]>,
-    /// Tokens that end in any byte, a leading and a trailing byte. Those with a space as the first
-    /// of the three come first.
+    /// Tokens that end in any byte, the leading byte of a character of three bytes and a trailing
+    /// byte, by the latter two and the kind of the first.
     end_two: Box<[u32]>,
     /// Tokens that start with a trailing byte and a byte that is not trailing.
     start_one: Box<[u32]>,
@@ -73,7 +73,7 @@ impl Characters {
             ranks: ranks(1 << 16),
             banned: vec![0; 1 << 11].into_boxed_slice(),
             end_one: ranks(1 << 14),
-            end_two: ranks(1 << 13),
+            end_two: ranks((1 << 10) * KINDS_BEFORE),
             start_one: ranks(1 << 14),
             start_two: ranks(1 << 12),
             ascii: ranks(KINDS * KINDS),
@@ -114,7 +114,7 @@ impl Characters {
             [.., before, lead @ 0xc0..=0xff] => {
                 lower(&mut self.end_one[end_one(before, lead)]);
             }
-            [.., before, lead @ 0xc0..=0xff, second] if is_trailing(second) => {
+            [.., before, lead @ 0xe0..=0xef, second] if is_trailing(second) => {
                 lower(&mut self.end_two[end_two(before, lead, second)]);
             }
             _ => {}
@@ -290,9 +290,17 @@ fn end_one(before: u8, lead: u8) -> usize {
     (lead as usize & 0x3f) << 8 | before as usize
 }
 
+/// Number of kinds of bytes before a character: each trailing byte, a space, and any other.
+const KINDS_BEFORE: usize = 66;
+
 #[inline(always)]
 fn end_two(before: u8, lead: u8, second: u8) -> usize {
-    ((before != b' ') as usize) << 12 | two_bytes(lead, second)
+    let kind = match before {
+        0x80..0xc0 => before as usize & 0x3f,
+        b' ' => 64,
+        _ => 65,
+    };
+    two_bytes(lead & 0x0f, second) * KINDS_BEFORE + kind
 }
 
 #[inline(always)]
