@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -52,6 +53,7 @@ def client(clients: Clients) -> Iterator[TokenizerClient]:
         ("timeout", lambda c: c.count("a", timeout=0)),
         ("timeout", lambda c: c.list_encodings(timeout=math.nan)),
         ("timeout", lambda c: c.decode([1], timeout=math.inf)),
+        ("timeout", lambda c: c.decode([1], timeout=sys.maxsize)),
     ],
 )
 def test_an_option_outside_its_domain(client: TokenizerClient, field: str, act: Act) -> None:
@@ -71,7 +73,10 @@ def test_an_option_outside_its_domain(client: TokenizerClient, field: str, act: 
         ("max_requests_per_second", {"max_requests_per_second": 0}),
         ("max_request_bytes", {"max_request_bytes": 0}),
         ("max_response_bytes", {"max_response_bytes": -1}),
+        ("max_request_bytes", {"max_request_bytes": sys.maxsize}),
+        ("max_response_bytes", {"max_response_bytes": 2**31}),
         ("keepalive", {"keepalive": 0}),
+        ("keepalive", {"keepalive": 1e8}),
     ],
 )
 def test_an_option_of_the_client_outside_its_domain(

@@ -18,6 +18,8 @@ RECONNECT_INITIAL_BACKOFF_S: Final = 0.1
 RECONNECT_MAX_BACKOFF_S: Final = 2.0
 
 _SERVICE_CONFIG: Final = json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})
+#: The maximum of gRPC's integers.
+_MAX_INT: Final = 2**31 - 1
 _PROBE_S: Final = 1.0
 #: X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL.
 _NAME_MISMATCHES: Final = (62, 64)
@@ -52,8 +54,8 @@ def channel_arguments(
     server_name: str | None,
 ) -> list[tuple[str, str | int]]:
     """The arguments of a gRPC channel. Raises InvalidOption."""
-    options.checked_size("max_request_bytes", max_request_bytes)
-    options.checked_size("max_response_bytes", max_response_bytes)
+    options.checked_size("max_request_bytes", max_request_bytes, most=_MAX_INT)
+    options.checked_size("max_response_bytes", max_response_bytes, most=_MAX_INT)
     own = f"bytepair-client/{__version__} python/{platform.python_version()}"
     arguments: list[tuple[str, str | int]] = [
         ("grpc.service_config", _SERVICE_CONFIG),
@@ -64,7 +66,7 @@ def channel_arguments(
         ("grpc.max_receive_message_length", max_response_bytes),
         ("grpc.primary_user_agent", own if user_agent is None else f"{user_agent} {own}"),
     ]
-    options.positive("keepalive", keepalive, none="no pings")
+    options.positive("keepalive", keepalive, none="no pings", most=_MAX_INT // 1000)
     if keepalive is not None:
         arguments += [
             ("grpc.keepalive_time_ms", round(keepalive * 1000)),

@@ -153,12 +153,13 @@ def checked_target(target: str) -> str:
     return target
 
 
-def positive(field: str, value: float | None, *, none: str) -> float | None:
-    """Return `value` if it is positive or None. `none` says in the error what None means."""
+def positive(field: str, value: float | None, *, none: str, most: float = 1e9) -> float | None:
+    """Return `value` if it is positive and at most `most`, or None. `none` says in the error what
+    None means. gRPC takes a deadline in some hundred years for one that has passed."""
     if not isinstance(value, int | float | None):
         raise TypeError(f"{field} must be a number or None, not {type(value).__name__}")
-    if value is not None and not 0 < value < math.inf:
-        raise invalid(field, f"must be a number above 0, or None for {none}")
+    if value is not None and not 0 < value <= most:
+        raise invalid(field, f"must be a number above 0 and at most {most:.0f}, or None for {none}")
     return value
 
 
@@ -177,12 +178,14 @@ def stream_timeout(timeout: Timeout) -> float | None:
     return None if timeout is NOT_GIVEN else checked_timeout(timeout)
 
 
-def checked_size(field: str, size: int) -> int:
-    """Return `size` if it is at least 1."""
+def checked_size(field: str, size: int, *, most: float = math.inf) -> int:
+    """Return `size` if it is at least 1 and at most `most`."""
     if not isinstance(size, int):
         raise TypeError(f"{field} must be an int, not {type(size).__name__}")
     if size < 1:
         raise invalid(field, "must be at least 1")
+    if size > most:
+        raise invalid(field, f"must be at most {most}")
     return size
 
 
