@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use crate::cache::scratch::{Pool, Scratch};
-use crate::cancel;
 use crate::decode::Joined;
 use crate::decode::short_tokens::ShortTokens;
 use crate::output::offsets::{self, OffsetUnit};
@@ -240,38 +239,32 @@ impl Bpe {
     }
 
     fn encode_into<S: Sink>(&self, text: &str, allowed: &SpecialSet, sink: &mut S) {
-        self.pool
-            .with(|scratch| self.encode_allowing(text, allowed, scratch, sink));
-    }
-
-    fn encode_allowing<S: Sink>(
-        &self,
-        text: &str,
-        allowed: &SpecialSet,
-        scratch: &mut Scratch,
-        sink: &mut S,
-    ) {
-        let mut at = 0;
-        while !sink.is_full() && !cancel::is_set() {
-            let Some((found, id)) = allowed.next_known(text, at) else {
-                self.encode_ordinary(&text[at..], scratch, sink);
-                break;
-            };
-            self.encode_ordinary(&text[at..found.start], scratch, sink);
-            sink.push_special(id, found.start, found.end);
-            at = found.end;
-        }
+        self.pool.with(|scratch| {
+            let mut at = 0;
+            while let Some((found, id)) = allowed.next_known(text, at)
+                && !sink.is_full()
+                && !scratch.is_cancelled()
+            {
+                self.encode_ordinary(&text[at..found.start], scratch, sink);
+                sink.push_special(id, found.start, found.end);
+                scratch.unchecked += found.end - found.start;
+                at = found.end;
+            }
+            self.encode_ordinary(&text[at..], scratch, sink);
+        });
     }
 
     fn encode_ordinary<S: Sink>(&self, text: &str, scratch: &mut Scratch, sink: &mut S) {
         #[cfg(feature = "panic-probe")]
         crate::probe::check(text.as_bytes());
         let mut at = 0;
-        while at < text.len() && !sink.is_full() && !cancel::is_set() {
+        while at < text.len() && !sink.is_full() && !scratch.is_cancelled() {
+            let start = at;
             self.splitter.fill(text, at, &mut scratch.ends);
             let (ends, lookup) = scratch.lookup(&self.vocabulary);
             lookup.encode_pieces(text.as_bytes(), at, ends, sink);
             at = ends.last().copied().unwrap_or(text.len());
+            scratch.unchecked += at - start;
         }
     }
 
@@ -282,6 +275,12 @@ impl Bpe {
     pub(crate) fn lengths(&self) -> &Lengths {
         self.lengths
             .get_or_init(|| Lengths::of(self.table().iter().map(|(token, _)| token)))
+    }
+
+    /// Passes the ids of ordinary text to `sink`.
+    pub(crate) fn give_text<S: Sink>(&self, text: &str, sink: &mut S) {
+        self.pool
+            .with(|scratch| self.encode_ordinary(text, scratch, sink));
     }
 
     /// Passes the ids of consecutive pre-tokens to `sink`. The first one starts at `start`.

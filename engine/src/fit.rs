@@ -97,7 +97,7 @@ impl Bpe {
             self.splitter().fill(text, last.place, &mut ends);
             for group in ends.as_slice().chunks(GROUP) {
                 let last = marks[marks.len() - 1];
-                let count = last.count + self.count_pieces(text, last.place, group);
+                let count = last.count + self.count_pieces(text.as_bytes(), last.place, group);
                 if count > budget {
                     return self.search_group(text, budget, is_complete, near, group, marks);
                 }
@@ -128,7 +128,7 @@ impl Bpe {
         while group.len() > MIN_HALVED {
             let last = marks[marks.len() - 1];
             let (half, rest) = group.split_at(group.len() / 2);
-            let count = last.count + self.count_pieces(text, last.place, half);
+            let count = last.count + self.count_pieces(text.as_bytes(), last.place, half);
             if count > budget {
                 group = half;
                 continue;
@@ -140,7 +140,7 @@ impl Bpe {
         }
         for &end in group {
             let last = marks[marks.len() - 1];
-            let count = last.count + self.count_pieces(text, last.place, &[end]);
+            let count = last.count + self.count_pieces(text.as_bytes(), last.place, &[end]);
             let next = self.mark(text, is_complete, last, last.place..end, count);
             if count <= budget {
                 marks.push(next);
@@ -226,11 +226,11 @@ impl Bpe {
                 before += if at == start {
                     prefixes.count(end)
                 } else {
-                    self.count_pieces_of(bytes, at, &[end])
+                    self.count_pieces(bytes, at, &[end])
                 };
                 at = end;
                 if end < place {
-                    least = least.min(before + self.count_pieces_of(bytes, end, &[place]));
+                    least = least.min(before + self.count_pieces(bytes, end, &[place]));
                 }
             }
         }
@@ -245,7 +245,9 @@ impl Bpe {
     pub fn fit_end(&self, text: &str, budget: usize, is_complete: bool) -> Option<End> {
         let bytes = text.as_bytes();
         let longest = self.lengths().longest();
-        let ids = self.ids_of_text(text);
+        let mut ids = Ids::default();
+        self.give_text(text, &mut ids);
+        let ids = ids.0;
         if ids.len() <= budget {
             return is_complete.then(|| End {
                 beyond: None,
@@ -292,23 +294,9 @@ impl Bpe {
 
     /// The tokens of a text by itself.
     pub(crate) fn count_split(&self, text: &str) -> usize {
-        let (mut ends, mut at, mut count) = (Ends::new(), 0, 0);
-        while at < text.len() {
-            self.splitter().fill(text, at, &mut ends);
-            count += self.count_pieces(text, at, ends.as_slice());
-            at = ends.as_slice().last().copied().unwrap_or(text.len());
-        }
-        count
-    }
-
-    fn ids_of_text(&self, text: &str) -> Vec<u32> {
-        let (mut ends, mut at, mut ids) = (Ends::new(), 0, Ids::default());
-        while at < text.len() {
-            self.splitter().fill(text, at, &mut ends);
-            self.give_pieces(text.as_bytes(), at, ends.as_slice(), &mut ids);
-            at = ends.as_slice().last().copied().unwrap_or(text.len());
-        }
-        ids.0
+        let mut count = Count::new(usize::MAX);
+        self.give_text(text, &mut count);
+        count.result()
     }
 
     /// The bytes of the longest token that ends at `place`.
@@ -325,10 +313,6 @@ impl Bpe {
             .rev()
             .find(|&len| self.table().id_of(&bytes[place..place + len]).is_some())
             .unwrap_or(0)
-    }
-
-    fn count_pieces(&self, text: &str, start: usize, ends: &[usize]) -> usize {
-        self.count_pieces_of(text.as_bytes(), start, ends)
     }
 
     /// The mark at the end of a pre-token; settled no earlier than `last`.
@@ -355,7 +339,7 @@ impl Bpe {
         }
     }
 
-    fn count_pieces_of(&self, text: &[u8], start: usize, ends: &[usize]) -> usize {
+    fn count_pieces(&self, text: &[u8], start: usize, ends: &[usize]) -> usize {
         let mut count = Count::new(usize::MAX);
         self.give_pieces(text, start, ends, &mut count);
         count.result()

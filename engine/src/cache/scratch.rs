@@ -7,6 +7,7 @@ use crate::cache::Cache;
 use crate::cache::lookup::Lookup;
 use crate::cache::recent::Recent;
 use crate::cache::segments::Seen;
+use crate::cancel;
 use crate::merge::Merger;
 use crate::output::Ids;
 use crate::split::{BATCH, Ends};
@@ -22,9 +23,23 @@ pub struct Scratch {
     pub ids: Ids,
     /// Number of short pre-tokens of the last batch that were not recent.
     pub missed: usize,
+    /// Bytes that were encoded since `is_cancelled` last checked the flag.
+    pub unchecked: usize,
 }
 
+/// Bytes between two checks of the flag, which reads the clock.
+const CHECK_EVERY: usize = 4096;
+
 impl Scratch {
+    /// Returns whether this thread's work was cancelled, as far as it was checked.
+    pub fn is_cancelled(&mut self) -> bool {
+        let is_set = self.unchecked >= CHECK_EVERY && cancel::is_set();
+        if !is_set {
+            self.unchecked %= CHECK_EVERY;
+        }
+        is_set
+    }
+
     /// Returns the ends of the pre-tokens found last, and the lookup for them.
     #[inline(always)]
     pub fn lookup<'a>(&'a mut self, vocabulary: &'a Vocabulary) -> (&'a [usize], Lookup<'a>) {
@@ -58,6 +73,7 @@ impl NewScratch for Scratch {
             seen: Seen::default(),
             ids: Ids::default(),
             missed: usize::MAX / BATCH,
+            unchecked: 0,
         }
     }
 }
