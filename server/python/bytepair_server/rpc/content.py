@@ -6,7 +6,7 @@ refer to the joined segments, with special tokens by their spelling.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -46,19 +46,20 @@ def utf8_size(content: Content) -> int:
     return sum(limits.utf8_size(part.text) for part in content if not part.is_special_token)
 
 
-def contains_special(
-    encoding: Encoding, found: Sequence[Content | Exception], rule: SpecialRule
-) -> bool:
-    """Whether any text contains a special token that is not allowed in it."""
-    texts = [content for content in found if type(content) is bytes]
-    apart = []
-    if len(texts) < len(found):
-        texts += [content.encode() for content in found if type(content) is str]
-        segmented = [part for content in found if type(content) is list for part in content]
-        apart = [part.text.encode() for part in segmented if not part.is_special_token]
-    return encoding.contains_special(_SEPARATOR.join(texts), allowed_special=rule.allowed) or (
-        bool(apart) and encoding.contains_special(_SEPARATOR.join(apart))
+def contains_special(encoding: Encoding, content: Content | Exception, rule: SpecialRule) -> bool:
+    """Whether a content's text contains a special token that is not allowed in it."""
+    if isinstance(content, bytes | str):
+        return encoding.contains_special(content, allowed_special=rule.allowed)
+    if isinstance(content, Exception):
+        return False
+    return any(
+        encoding.contains_special(part.text) for part in content if not part.is_special_token
     )
+
+
+def joined(texts: Iterable[bytes]) -> bytes:
+    """The UTF-8 of texts in one, in which no special token spans two of them."""
+    return _SEPARATOR.join(texts)
 
 
 def encode(

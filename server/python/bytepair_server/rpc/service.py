@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal
 
@@ -128,9 +128,9 @@ class Service:
         entry, rule = self.options.text(request, call, AS_TEXT)
         limit = limit_of(request)
         found = self._contents(parsed, entry, call)
-        _record_special(entry, found, rule, call)
         if parsed.content is not None and not rule.disallowed:
             # No item can fail on its own.
+            _record_special(entry, [contents.joined(parsed.content)], rule, call)
             counts = contents.count_texts(entry.encoding, parsed.content, rule, limit)
             call.tokens = sum(counts)
             if limit is None:
@@ -139,6 +139,7 @@ class Service:
                 parts = [_count_result(each, each > limit) for each in counts]
         else:
             parts = []
+            _record_special(entry, found, rule, call)
             for index, content in enumerate(found):
                 try:
                     count, exceeded = contents.count(entry.encoding, _valid(content), rule, limit)
@@ -301,11 +302,14 @@ def _decode(
 
 
 def _record_special(
-    entry: Entry, found: Sequence[Content | Exception], rule: SpecialRule, call: Call
+    entry: Entry, found: Iterable[Content | Exception], rule: SpecialRule, call: Call
 ) -> None:
     """Record in the call's policy if text contains special tokens that stay text."""
-    if not rule.disallowed and contents.contains_special(entry.encoding, found, rule):
-        call.policy["as_text"] = None
+    if not rule.disallowed:
+        for content in found:
+            if contents.contains_special(entry.encoding, content, rule):
+                call.policy["as_text"] = None
+                return
 
 
 def _valid(content: Content | Exception) -> Content:
