@@ -4,107 +4,111 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use super::encoding::Bpe;
 use super::guard::released;
 use super::text::utf8;
 use crate::boundaries::{BOUNDARIES, Boundary, Excerpt};
-use crate::bpe::Bpe;
 use crate::chunker::{self, Chunk};
 
 /// Where the next chunk starts, in bytes and in code points; where the last one ends; and how many
 /// tokens they share.
-pub(super) type Next = (usize, usize, usize, usize);
+type Next = (usize, usize, usize, usize);
 
 /// The most tokens, the least at a coarse boundary, the most that are shared, and the coarsest boundary
 /// to look for, by its place among all.
-pub(super) type Rule = (usize, usize, usize, usize);
+type Rule = (usize, usize, usize, usize);
 
 /// The starts, ends, counts, overlaps and boundaries of the chunks, each in a list: a tuple for each
 /// chunk costs Python more. And where the next one starts.
-pub(super) type Found = ([Vec<usize>; 5], Next);
+type Found = ([Vec<usize>; 5], Next);
 
-/// See `Bpe::chunks`.
-pub(super) fn chunks(
-    core: &Bpe,
-    text: &Bound<'_, PyString>,
-    next: Next,
-    rule: Rule,
-    is_start: bool,
-    known: Option<usize>,
-    most: usize,
-) -> PyResult<Found> {
-    let utf8 = utf8(text)?;
-    let (byte, start, last_end, overlap) = next;
-    let (budget, least, shared, boundary) = rule;
-    let boundary = boundary_of(boundary)?;
-    if !utf8.is_char_boundary(byte) {
-        return Err(PyValueError::new_err("start"));
-    }
-    released(text.py(), utf8.len(), || {
-        let rule = chunker::Rule {
-            budget,
-            least,
-            overlap: shared,
-            boundary,
-        };
-        let next = chunker::Next {
-            start: byte,
-            last_end: forward(utf8, byte, last_end - start),
-            overlap,
-        };
-        let part = Excerpt {
-            text: utf8,
-            is_start,
-        };
-        let known = known.map(|known| forward(utf8, byte, known.saturating_sub(start)));
-        let (chunks, next) = core.chunks(part, next, rule, known, most);
-        let mut place = (byte, start);
-        let mut point = |at: usize| {
-            // With an overlap the next chunk starts before the last one ends.
-            place.1 = if at < place.0 {
-                place.1 - utf8[at..place.0].chars().count()
-            } else {
-                place.1 + utf8[place.0..at].chars().count()
+#[pymethods]
+impl Bpe {
+    /// Finds the next chunks of ordinary text, as far as the text near them decides.
+    fn chunks(
+        &self,
+        text: &Bound<'_, PyString>,
+        here: Next,
+        rule: Rule,
+        is_start: bool,
+        known: Option<usize>,
+        most: usize,
+    ) -> PyResult<Found> {
+        let utf8 = utf8(text)?;
+        let (byte, start, last_end, overlap) = here;
+        let (budget, least, shared, boundary) = rule;
+        let boundary = boundary_of(boundary)?;
+        if !utf8.is_char_boundary(byte) {
+            return Err(PyValueError::new_err("start"));
+        }
+        released(text.py(), utf8.len(), || {
+            let rule = chunker::Rule {
+                budget,
+                least,
+                overlap: shared,
+                boundary,
             };
-            place.0 = at;
-            place.1
-        };
-        let row = |chunk: &Chunk| {
-            let (start, end) = (point(chunk.start), point(chunk.end));
-            [
-                start,
-                end,
-                chunk.count,
-                chunk.overlap,
-                chunk.boundary as usize,
-            ]
-        };
-        let rows: Vec<[usize; 5]> = chunks.iter().map(row).collect();
-        let column = |index| rows.iter().map(|row| row[index]).collect();
-        let (start, last_end) = (point(next.start), point(next.last_end));
-        let columns = [0, 1, 2, 3, 4].map(column);
-        (columns, (next.start, start, last_end, next.overlap))
-    })
-}
+            let next = chunker::Next {
+                start: byte,
+                last_end: forward(utf8, byte, last_end - start),
+                overlap,
+            };
+            let part = Excerpt {
+                text: utf8,
+                is_start,
+            };
+            let known = known.map(|known| forward(utf8, byte, known.saturating_sub(start)));
+            let (chunks, next) = self.core.chunks(part, next, rule, known, most);
+            let mut place = (byte, start);
+            let mut point = |at: usize| {
+                // With an overlap the next chunk starts before the last one ends.
+                place.1 = if at < place.0 {
+                    place.1 - utf8[at..place.0].chars().count()
+                } else {
+                    place.1 + utf8[place.0..at].chars().count()
+                };
+                place.0 = at;
+                place.1
+            };
+            let row = |chunk: &Chunk| {
+                let (start, end) = (point(chunk.start), point(chunk.end));
+                [
+                    start,
+                    end,
+                    chunk.count,
+                    chunk.overlap,
+                    chunk.boundary as usize,
+                ]
+            };
+            let rows: Vec<[usize; 5]> = chunks.iter().map(row).collect();
+            let column = |index| rows.iter().map(|row| row[index]).collect();
+            let (start, last_end) = (point(next.start), point(next.last_end));
+            let columns = [0, 1, 2, 3, 4].map(column);
+            (columns, (next.start, start, last_end, next.overlap))
+        })
+    }
 
-/// See `Bpe::longest_start` and `Bpe::longest_end`.
-pub(super) fn longest(
-    core: &Bpe,
-    text: &Bound<'_, PyString>,
-    budget: usize,
-    boundary: usize,
-    from_end: bool,
-    is_complete: bool,
-) -> PyResult<Option<(usize, usize)>> {
-    let utf8 = utf8(text)?;
-    let boundary = boundary_of(boundary)?;
-    released(text.py(), utf8.len(), || {
-        let (place, count) = if from_end {
-            core.longest_end(utf8, budget, boundary, is_complete)?
-        } else {
-            core.longest_start(utf8, budget, boundary, is_complete)?
-        };
-        Some((utf8[..place].chars().count(), count))
-    })
+    /// Finds the longest start or end of ordinary text that fits, if the text near it decides.
+    fn longest(
+        &self,
+        text: &Bound<'_, PyString>,
+        budget: usize,
+        boundary: usize,
+        from_end: bool,
+        is_complete: bool,
+    ) -> PyResult<Option<(usize, usize)>> {
+        let utf8 = utf8(text)?;
+        let boundary = boundary_of(boundary)?;
+        released(text.py(), utf8.len(), || {
+            let (place, count) = if from_end {
+                self.core.longest_end(utf8, budget, boundary, is_complete)?
+            } else {
+                self.core
+                    .longest_start(utf8, budget, boundary, is_complete)?
+            };
+            Some((utf8[..place].chars().count(), count))
+        })
+    }
 }
 
 fn boundary_of(index: usize) -> PyResult<Boundary> {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyString};
 
-use super::chunker;
 use super::fit;
 use super::guard::{detached, guarded, pattern_error, released};
 use super::ids::{Integers, array_of};
@@ -33,7 +32,7 @@ impl SpecialSet {
 /// An encoding.
 #[pyclass(frozen, module = "bytepair_engine._core")]
 pub(super) struct Bpe {
-    core: bpe::Bpe,
+    pub(super) core: bpe::Bpe,
     integers: Integers,
 }
 
@@ -137,31 +136,6 @@ impl Bpe {
         is_complete: bool,
     ) -> PyResult<fit::FoundEnd> {
         fit::fit_end(&self.core, text, budget, is_complete)
-    }
-
-    /// Finds the next chunks of ordinary text, as far as the text near them decides.
-    fn chunks(
-        &self,
-        text: &Bound<'_, PyString>,
-        here: chunker::Next,
-        rule: chunker::Rule,
-        is_start: bool,
-        known: Option<usize>,
-        most: usize,
-    ) -> PyResult<chunker::Found> {
-        chunker::chunks(&self.core, text, here, rule, is_start, known, most)
-    }
-
-    /// Finds the longest start or end of ordinary text that fits, if the text near it decides.
-    fn longest(
-        &self,
-        text: &Bound<'_, PyString>,
-        budget: usize,
-        boundary: usize,
-        from_end: bool,
-        is_complete: bool,
-    ) -> PyResult<Option<(usize, usize)>> {
-        chunker::longest(&self.core, text, budget, boundary, from_end, is_complete)
     }
 
     fn count_batch(
