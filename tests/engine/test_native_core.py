@@ -78,6 +78,13 @@ def test_every_built_in_token_merges_to_itself(name: str) -> None:
     assert core.unreachable_ids() == []
 
 
+def test_tokens_that_merging_does_not_produce_are_known() -> None:
+    """abc could only be merged from ab or bc."""
+    table = _core.RankTable.from_items([*BYTES.items(), (b"abc", 256), (b"de", 257), (b"def", 258)])
+    core = _core.Bpe(table, PATTERNS["gpt2"], {}, cache_bytes=0, threads=1)
+    assert core.unreachable_ids() == [256]
+
+
 def test_the_cache_does_not_change_the_ids() -> None:
     table = _core.RankTable.from_items([*BYTES.items(), (b"ab", 256), (b"abc", 257)])
     texts = list(random_texts(random.Random(1), [b"ab", b"abc", b"cb"], 200))

@@ -50,6 +50,26 @@ WRITTEN = [
     "[a-z]+\n[aeiou]\n.{1,2}",
 ]
 
+#: Patterns with a text that shows what a construct does.
+SHOWN = [
+    ("[a-z]+", "ab, cd!"),
+    ("x", "é中"),
+    ("x", ""),
+    ("a|ab", "abab"),
+    ("(?:|a)b?", "ab"),
+    ("a*?", "aaa"),
+    ("a++ab|b", "aab"),
+    ("(?>a|ab)c|b", "abc"),
+    ("a{1,2}+ab", "aab"),
+    (r"\s+(?!\S)|\s", "   x"),
+    ("b+\n^a|[^b]", "aabba"),
+    ("b+\n(?<=b)a|a$|a", "aba"),
+    ("a$", "a\nba\n"),
+    (r"\Aa|b\Z", "aaabbb"),
+    (r"\b", "a b"),
+    ("(?m:^a)|b", "aa\nab"),
+]
+
 #: Patterns that take exponential or quadratic time without memoization, with a text.
 HOSTILE = [
     ("(a+)+$", "a", "b"),
@@ -69,6 +89,7 @@ HOSTILE = [
 #: Unsupported patterns, with the position of the error in characters.
 REFUSED = [
     (r"(a)\1", 3),
+    (r"(a)\g<1>", 3),
     (r"(?P<x>a)(?P=x)", 8),
     ("(?(1)a|b)", 0),
     ("(?R)", 0),
@@ -82,6 +103,7 @@ REFUSED = [
     ("(?:ab){e<=1}", 6),
     ("a{,2}", 1),
     ("a{x}", 1),
+    ("a{1,2", 1),
     ("a{1001}", 2),
     ("(?:(?:ab){500}){500}", 0),
     ("(?<=a+)b", 0),
@@ -98,20 +120,29 @@ REFUSED = [
     (r"a\p{Block=Arabic}", 1),
     (r"\p{^L}", 0),
     (r"\p{lu}", 0),
+    (r"é\p{Nope}", 1),
     ("[[:alpha:]]", 1),
     ("[a||b]", 2),
+    ("[a&&b]", 2),
+    ("[[a]]", 1),
     ("[]a]", 1),
     (r"[\w-a]", 3),
     ("(?:|a)*", 6),
     ("(?:a*?)+", 7),
     (r"\b+", 0),
+    ("a**", 2),
+    ("a(b", 1),
+    ("ab)", 2),
     (r"(?i)\p{Lu}", 4),
     (r"(?i:[\p{L}x])", 5),
+    (r"(?i:c)?\P{Lu}", 0),
+    ("x\n(?i:c)d?|[^ab]e", 2),
     ("(?i:c)|[b]|[^a]", 0),
     ("(?i:')x?|[^ab]c", 0),
     ("[^a]|[^b]", 0),
     ("ok\na(?x)", 6),
     ("(?:" * 60 + "a" + ")" * 60, 150),
+    pytest.param("(" * 100_000, 50, id="100,000 brackets"),
 ]
 
 
@@ -138,6 +169,11 @@ def rng() -> random.Random:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     return random.Random(seed)
+
+
+@pytest.mark.parametrize(("pattern", "text"), SHOWN)
+def test_a_construct_splits_as_the_definition(pattern: str, text: str) -> None:
+    check(pattern, iter([text]))
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ def normaliser(rng: random.Random) -> Normaliser:
         Lowercase,
         lambda: Prepend(rng.choice(["▁", "ab", "é "])),
         lambda: Replace(
-            rng.choice([" ", "a", r"\s+", "ab|é", r"[_.]"]), rng.choice(["▁", "", "é", "ab"])
+            rng.choice([" ", "ab", r"\s+", "ab|é", r"[_.]"]), rng.choice(["▁", "", "é", "ab"])
         ),
         lambda: Surround(rng.choice(["a", "[日①]", r"\s+", "ab|é"]), rng.choice([" ", "▁b"])),
         lambda: Strip(rng.random() < 0.7, rng.random() < 0.5),

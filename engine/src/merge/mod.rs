@@ -302,26 +302,6 @@ mod tests {
     }
 
     #[test]
-    fn a_token_unreachable_by_merging_is_found_as_a_whole_pre_token() {
-        let mut items: Vec<(Vec<u8>, u32)> = (0..=255u8).map(|b| (vec![b], b as u32)).collect();
-        // "abc" could only be merged from "ab" or "bc".
-        items.extend([
-            (b"abc".to_vec(), 256),
-            (b"de".to_vec(), 257),
-            (b"def".to_vec(), 258),
-        ]);
-        let table = RankTable::from_items(items).expect("no duplicates");
-        let vocabulary = Vocabulary::new(Arc::new(table));
-        let whole = |piece: &[u8]| {
-            let key = crate::vocabulary::short_table::Key::of(piece, 0, piece.len());
-            vocabulary.whole_short(key, key.hash())
-        };
-        assert_eq!(whole(b"abc"), Some(256));
-        assert_eq!(whole(b"def"), Some(258));
-        assert_eq!(vocabulary.unreachable_ids(), [256]);
-    }
-
-    #[test]
     fn work_is_proportional_to_the_length() {
         let mut random = Random::new(5);
         for round in 0..if cfg!(miri) { 0 } else { 30 } {

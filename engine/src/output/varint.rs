@@ -44,22 +44,3 @@ pub fn unpack(data: &[u8]) -> Option<Vec<u32>> {
     }
     Some(values)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::unpack;
-
-    #[test]
-    fn varints_of_each_length_are_decoded() {
-        let data = b"\x00\x7f\x80\x01\xac\x02\xff\xff\xff\xff\x0f\xff\xff\xff\xff\x7f\x81\x00";
-        let values = [0, 127, 128, 300, u32::MAX, u32::MAX, 1];
-        assert_eq!(unpack(data), Some(values.to_vec()));
-        assert_eq!(unpack(b""), Some(Vec::new()));
-    }
-
-    #[test]
-    fn invalid_varints_are_rejected() {
-        assert_eq!(unpack(b"\x01\x80"), None);
-        assert_eq!(unpack(b"\x80\x80\x80\x80\x80\x01"), None);
-    }
-}

@@ -70,24 +70,3 @@ impl Columns {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_a_pair_that_is_listed_twice_the_last_place_counts() {
-        let ids = [("a", 0), ("b", 1), ("ab", 2), ("ba", 3)];
-        let found = merge_columns(&["a", "b", "b", "a", "a", "b"].map(Some), &ids, 0);
-        let expected = Columns {
-            priorities: vec![1, 2],
-            results: vec![3, 2],
-            lefts: vec![1, 0],
-            rights: vec![0, 1],
-        };
-        assert_eq!(found, Ok(expected));
-        let missing = ["a", "b", "b", "b"].map(Some);
-        assert_eq!(merge_columns(&missing, &ids, 0), Err(1));
-        assert_eq!(merge_columns(&[None, Some("a")], &ids, 0), Err(0));
-    }
-}

@@ -209,20 +209,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_is_written_and_read_again() {
-        let all: Vec<u8> = (0..=255).collect();
-        let text: String = all.iter().map(|&byte| written(byte)).collect();
-        let mut back = Vec::new();
-        read(&text, &mut back);
-        assert_eq!(back, all);
-        assert_eq!(written(b' '), 'Ġ');
-        assert_eq!(
-            text.chars().collect::<std::collections::HashSet<_>>().len(),
-            256
-        );
-    }
-
-    #[test]
     fn each_behaviour_treats_matches_as_it_says() {
         let search = Search::new("-").expect("a literal");
         for (behaviour, inverted, expected) in [

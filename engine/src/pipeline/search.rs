@@ -82,21 +82,6 @@ fn literal(pattern: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn matches(pattern: &str, piece: &str) -> Vec<(usize, usize)> {
-        let search = Search::new(pattern).expect("a pattern that runs here");
-        let mut found = Vec::new();
-        search.each_match(piece, |start, end| found.push((start, end)));
-        found
-    }
-
-    #[test]
-    fn matches_are_found_in_order() {
-        assert_eq!(matches(" ", "a b  c"), [(1, 2), (3, 4), (4, 5)]);
-        assert_eq!(matches(r"\.", "a.b"), [(1, 2)]);
-        assert_eq!(matches(r"\d+", "1é22"), [(0, 1), (3, 5)]);
-        assert_eq!(matches(r"\d+", ""), []);
-    }
-
     #[test]
     fn what_may_match_nothing_is_not_run_here() {
         for pattern in ["a*", "(?=a)", "", "[a\n]b", "("] {

@@ -1,10 +1,6 @@
 use super::{Cursor, Regex};
 use crate::random::Random;
 
-fn pieces(pattern: &str, text: &str) -> Vec<String> {
-    walked(pattern, text).0
-}
-
 /// Returns the pieces, and the largest number of steps.
 fn walked(pattern: &str, text: &str) -> (Vec<String>, u64) {
     let regex = Regex::new(pattern).expect("a supported pattern");
@@ -17,76 +13,6 @@ fn walked(pattern: &str, text: &str) -> (Vec<String>, u64) {
         steps = steps.max(cursor.steps());
     }
     (pieces, steps)
-}
-
-#[test]
-fn unmatched_text_is_a_piece() {
-    assert_eq!(pieces("[a-z]+", "ab, cd!"), ["ab", ", ", "cd", "!"]);
-    assert_eq!(pieces("x", "é中"), ["é中"]);
-    assert!(pieces("x", "").is_empty());
-}
-
-#[test]
-fn the_first_branch_wins_unless_it_is_empty() {
-    assert_eq!(pieces("a|ab", "abab"), ["a", "b", "a", "b"]);
-    assert_eq!(pieces("(?:|a)b?", "ab"), ["ab"]);
-    assert_eq!(pieces("a*?", "aaa"), ["a", "a", "a"]);
-}
-
-#[test]
-fn possessive_repeats_do_not_backtrack() {
-    assert_eq!(pieces("a++ab|b", "aab"), ["aa", "b"]);
-    assert_eq!(pieces("(?>a|ab)c|b", "abc"), ["a", "b", "c"]);
-    assert_eq!(pieces("a{1,2}+ab", "aab"), ["aab"]);
-    assert_eq!(pieces(r"\s+(?!\S)|\s", "   x"), ["  ", " ", "x"]);
-}
-
-#[test]
-fn each_line_splits_the_pieces_of_the_one_before_it() {
-    assert_eq!(pieces("b+\n^a|[^b]", "aabba"), ["a", "a", "bb", "a"]);
-}
-
-#[test]
-fn assertions_see_their_own_piece() {
-    assert_eq!(pieces("b+\n(?<=b)a|a$|a", "aba"), ["a", "b", "a"]);
-    assert_eq!(pieces(r"a$|\n", "a\na\n"), ["a", "\n", "a", "\n"]);
-    assert_eq!(pieces(r"\Aa|a\Z", "aaa"), ["a", "a", "a"]);
-    assert_eq!(pieces(r"\b", "a b"), ["a b"]);
-    assert_eq!(pieces(r"(?m:^a)|b", "aa\nab"), ["a", "a\n", "a", "b"]);
-}
-
-#[test]
-fn unsupported_syntax_is_rejected_with_its_position() {
-    for (pattern, position) in [
-        (r"ab\1", 2),
-        (r"(a)\g<1>", 3),
-        ("a(?i)b", 1),
-        ("(?x)a", 2),
-        ("a{1,2", 1),
-        ("ab{e<=1}", 2),
-        ("x[a&&b]", 3),
-        ("x[[a]]", 2),
-        (r"a\K", 1),
-        (r"é\p{Nope}", 1),
-        ("(?<=a+)b", 0),
-        ("a(?:|b)*", 7),
-        ("(?|a|b)", 0),
-        ("a\nb\n\\X", 4),
-        (r"(?i:[\p{L}\d])", 5),
-        ("x\n(?i:c)d?|[^ab]e", 2),
-        (r"(?i:c)?\P{Lu}", 0),
-        ("a(b", 1),
-        ("ab)", 2),
-        ("a**", 2),
-        ("^*", 0),
-        ("a{2000}", 2),
-        ("(?:ab){1000}{1000}", 12),
-    ] {
-        let fault = Regex::new(pattern).err().expect(pattern);
-        assert_eq!(fault.position, position, "{pattern}: {}", fault.problem);
-    }
-    assert!(Regex::new("(?:(?:ab){200}){200}").is_err());
-    assert!(Regex::new(&"(".repeat(100_000)).is_err());
 }
 
 /// Patterns that take exponential or quadratic time without memoization, and the text to repeat.
