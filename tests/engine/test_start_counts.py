@@ -1,15 +1,17 @@
-"""The counts of the starts of a text are those of texts cut there, and no longer start fits."""
+"""The counts of starts and ends of a text are those of texts cut there, and nothing longer fits."""
 
 from __future__ import annotations
 
 import json
 import random
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from bytepair_engine import EncodingSpec, load_encoding
+from bytepair_engine import Encoding, EncodingSpec, load_encoding
 from bytepair_engine.context.valid_cuts import ValidCuts, cuts_of_pipeline, valid_cuts
+from bytepair_engine.context.valid_ends import ValidEnds, ends_of_pipeline, valid_ends
 from bytepair_engine.pipeline.native import build
 from support.context_formats import OTHERS, other, written
 from support.context_laws import PARTS
@@ -45,6 +47,8 @@ UNKNOWN = {
         "suffix, spaces kept",
     ),
 }
+#: Kinds that put before a text what an added token starts with.
+PUT_BEFORE = {"metaspace first, after a prefix", "spaces normalised"}
 Counted = tuple[int | None, list[tuple[int, int]]] | None
 
 
@@ -54,73 +58,108 @@ def check(
     cuts: ValidCuts,
     few: Sequence[str],
     rng: random.Random,
-) -> bool:
-    """Whether a random text has a start beyond which none fits."""
+) -> tuple[bool, int]:
+    """Whether a random text has a place beyond which nothing fits, and how many counts it has."""
+    of_ends = isinstance(cuts, ValidEnds)
     text = "".join(rng.choices(few, k=rng.randrange(30)))
     budget = rng.choice([0, 1, 2, 3, 6, 12])
     found = counts_of(text, budget)
     assert found is not None
     beyond, counts = found
-    for place, number in counts:
-        assert not cuts.has(text, place) or number == count(text[:place]), (text, place)
+    if isinstance(cuts, ValidEnds):
+        known = cuts.known(text, 0, dict(counts))
+    else:
+        known = {place: number for place, number in counts if cuts.has(text, place)}
+    for place, number in known.items():
+        assert number == count(text[place:] if of_ends else text[:place]), (text, place)
     if beyond is None:
-        assert [place for place, _ in counts[-1:]] == ([len(text)] if text else [])
-        return False
-    more = text + "".join(rng.choices(few, k=rng.randrange(9)))
-    for whole, is_complete in ((text, True), (more, False)):
-        first = cuts.first(text, beyond, is_complete=is_complete)
-        assert first is not None or not is_complete
-        for place in range(len(whole) + 1 if first is None else first, len(whole) + 1):
-            assert count(whole[:place]) > budget, (text, whole, budget, beyond, place)
-    return True
+        if not of_ends:
+            assert [place for place, _ in counts[-1:]] == ([len(text)] if text else [])
+        return False, len(known)
+    more = "".join(rng.choices(few, k=rng.randrange(9)))
+    for whole, is_complete in ((text, True), (more + text if of_ends else text + more, False)):
+        if isinstance(cuts, ValidEnds):
+            last = cuts.last(
+                text, beyond, 0, lambda at: count(text[at:]) < budget, is_complete=is_complete
+            )
+            places = range(0 if last is None else len(whole) - len(text) + last)
+        else:
+            first = cuts.first(whole, beyond, is_complete=is_complete)
+            assert first is not None or not is_complete
+            places = range(len(whole) + 1 if first is None else first, len(whole) + 1)
+        for place in places:
+            part = whole[place:] if of_ends else whole[:place]
+            assert count(part) > budget, (text, whole, budget, beyond, place)
+    return True, len(known)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OTHERS)
-def test_other_formats(name: str, tmp_path: Path) -> None:
-    file = written(name, tmp_path)
+def plain(name: str, folder: Path) -> Encoding:
+    """One of `OTHERS`, of which no added token looks at the text around it."""
+    file = written(name, folder)
     if file.suffix == ".json":
-        # No added token looks at the text around it.
         content = json.loads(file.read_bytes())
         for token in content["added_tokens"]:
             token |= dict.fromkeys(("lstrip", "rstrip", "single_word"), False)
             token["normalized"] &= not token["special"]
         file.write_text(json.dumps(content), encoding="utf-8")
-    encoding = load_encoding(EncodingSpec(name="made", file=file))
-    cuts = valid_cuts(encoding, frozenset())
-    if cuts is None:
-        assert name in UNKNOWN or name.startswith("split ")
-        return
-    rng, found = random.Random(f"{SEED} {name}"), 0
-    for _ in range(60):
-        few = rng.choices(PARTS + MORE, k=rng.randrange(1, 5))
-        found += check(encoding.start_counts, encoding.count, cuts, few, rng)
-    assert found
+    return load_encoding(EncodingSpec(name="made", file=file))
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("of_ends", [False, True])
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_formats(name: str, of_ends: bool, tmp_path: Path) -> None:
+    encoding = plain(name, tmp_path)
+    cuts = (valid_ends if of_ends else valid_cuts)(encoding, frozenset())
+    if cuts is None:
+        unknown = UNKNOWN | PUT_BEFORE if of_ends else UNKNOWN
+        assert name in unknown or name.startswith("split ")
+        return
+    front = cuts.front if isinstance(cuts, ValidEnds) else None
+    rng, found, known = random.Random(f"{SEED} {name}"), 0, 0
+    for _ in range(60):
+        few = rng.choices(PARTS + MORE, k=rng.randrange(1, 5))
+        is_beyond, number = check(
+            lambda text, budget: encoding.cut_counts(text, budget, front=front),
+            encoding.count,
+            cuts,
+            few,
+            rng,
+        )
+        found += is_beyond
+        known += number
+    assert found
+    assert known > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("of_ends", [False, True])
 @pytest.mark.parametrize("part", range(4))
-def test_random_pipelines(part: int) -> None:
-    rng, found = random.Random(f"{SEED} {part}"), 0
+def test_random_pipelines(part: int, of_ends: bool) -> None:
+    rng, found, known = random.Random(f"{SEED} {part}"), 0, 0
     for _ in range(300):
         pipeline = random_pipeline(rng)
         names = [token.name for token in pipeline.added if token.special]
         allowed = frozenset(name for name in names if rng.random() < 0.3)
-        cuts = cuts_of_pipeline(pipeline, allowed)
+        cuts = (ends_of_pipeline if of_ends else cuts_of_pipeline)(pipeline, allowed)
         if cuts is None:
             continue
         core = build(pipeline, 1 << 20)
+        front = cuts.front if isinstance(cuts, ValidEnds) else None
         taken, none = core.special_set(allowed), core.special_set(frozenset())
         for _ in range(8):
             pool = rng.choice([LETTERS, LETTERS, [*LETTERS, *NAMES], HARD_CHARACTERS])
-            found += check(
-                lambda text, budget: core.start_counts(text, taken, budget),  # noqa: B023
+            is_beyond, number = check(
+                lambda text, budget: core.cut_counts(text, taken, budget, front),  # noqa: B023
                 lambda text: core.count(text, taken, none, None),  # noqa: B023
                 cuts,
                 rng.choices(pool, k=rng.randrange(1, 7)),
                 rng,
             )
+            found += is_beyond
+            known += number
     assert found
+    assert known > 300
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma", "default"])
@@ -135,3 +174,18 @@ def test_text_without_split_points_is_split(name: str, unit: str, tmp_path: Path
         assert len(encode(chunk.text)) == chunk.count <= 40
         longer = (text[chunk.start : end] for end in range(chunk.end + 1, chunk.end + 30))
         assert all(len(encode(part)) > 40 for part in longer if chunk.end < len(text))
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma", "default"])
+@pytest.mark.parametrize("unit", ["pneumonoultramicroscopic", "日本語の", "e\u0301", "ab ", " "])
+def test_the_longest_end_is_kept_and_shared(name: str, unit: str, tmp_path: Path) -> None:
+    """By the package's counts."""
+    encoding, encode = other(name, tmp_path)
+    text = (unit * 3000)[:3000]
+    start = len(text) - len(encoding.truncate(text, 40, keep="end", level="code_point"))
+    assert len(encode(text[start:])) <= 40
+    assert all(len(encode(text[at:])) > 40 for at in range(max(0, start - 40), start))
+    chunks = encoding.split(text, 40, overlap_tokens=20, level="code_point")
+    for before, chunk in pairwise(chunks[:4]):
+        assert len(encode(chunk.text)) == chunk.count <= 40
+        assert len(encode(text[chunk.start : before.end])) == chunk.overlap <= 20

@@ -239,13 +239,18 @@ class Pipeline:
     ) -> Pipeline: ...
     @staticmethod
     def names(names: frozenset[str]) -> PipelineNames: ...
-    def start_counts(
-        self, text: str, allowed: PipelineNames, budget: int
+    def cut_counts(
+        self, text: str, allowed: PipelineNames, budget: int, front: tuple[str, str] | None
     ) -> tuple[int | None, list[tuple[int, int]]] | None:
         """Return the place at and after which no start of `text` that is cut there has at most
         `budget` tokens, or None if the text does not show one; and the tokens of starts before it,
         by their ends, without those that end within an added token. Places are code points. Valid
-        as `context.valid_cuts` says. None if the call was cancelled."""
+        as `context.valid_cuts` says. None if the call was cancelled.
+
+        With `front` the same of ends, by their starts, without those that start within or after an
+        added token. No end has at most `budget` tokens that starts before a character before the
+        place, if that character is kept. `front` is what the pipeline puts before a text, unless
+        the text starts with its second string, which is "" for always."""
 
     def encode(self, text: str, allowed: PipelineNames, disallowed: PipelineNames) -> list[int]: ...
     def encode_array(

@@ -10,6 +10,7 @@ mod charsmap;
 mod concatenations;
 mod decoder;
 mod double_array;
+mod growing;
 mod located;
 mod merge_list;
 mod model;

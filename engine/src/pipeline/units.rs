@@ -56,6 +56,8 @@ pub struct LookedUp<'a> {
     found: &'a mut Vec<Part>,
     /// The start of an unknown part that was not emitted yet.
     pub(super) pending: Option<u32>,
+    /// Whether each unit is before the one that was looked up last; then only the number counts.
+    pub(super) leftwards: bool,
 }
 
 impl<'a> LookedUp<'a> {
@@ -65,6 +67,7 @@ impl<'a> LookedUp<'a> {
             model,
             found,
             pending: None,
+            leftwards: false,
         }
     }
 
@@ -99,6 +102,10 @@ impl<'a> LookedUp<'a> {
     pub fn push_apart(&mut self, part: &[u8], start: u32, strings: &Strings) {
         let id = self.model.tokens.get(part);
         match id.and_then(|id| strings.taken_apart.get(&id)) {
+            Some([left, right]) if self.leftwards => {
+                self.push_apart(right, start, strings);
+                self.push_apart(left, start, strings);
+            }
             Some([left, right]) => {
                 self.push_apart(left, start, strings);
                 self.push_apart(right, start + left.len() as u32, strings);

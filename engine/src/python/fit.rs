@@ -55,16 +55,17 @@ pub(super) fn fit_end(
     })
 }
 
-/// See `Pipeline::start_counts`.
-pub(super) fn start_counts(
+/// See `Pipeline::cut_counts`.
+pub(super) fn cut_counts(
     core: &Pipeline,
     text: &Bound<'_, PyString>,
     allowed: &NameSet,
     budget: usize,
+    front: Option<[&str; 2]>,
 ) -> PyResult<FoundEnd> {
     let utf8 = utf8(text)?;
     released(text.py(), utf8.len(), || {
-        let found = core.start_counts(utf8, allowed, budget)?;
+        let found = core.cut_counts(utf8, allowed, budget, front)?;
         Some(end(utf8, found.beyond, &found.counts))
     })
 }

@@ -128,13 +128,15 @@ impl Pipeline {
         })?)))
     }
 
-    fn start_counts(
+    fn cut_counts(
         &self,
         text: &Bound<'_, PyString>,
         allowed: &PipelineNames,
         budget: usize,
+        front: Option<(String, String)>,
     ) -> PyResult<FoundEnd> {
-        fit::start_counts(&self.core, text, &allowed.0, budget)
+        let front = front.as_ref().map(|(before, unless)| [&**before, unless]);
+        fit::cut_counts(&self.core, text, &allowed.0, budget, front)
     }
 }
 

@@ -4,19 +4,20 @@ Counts are not monotone: a longer text can have fewer tokens. Safe split points 
 make them searchable. The tokens on the two sides of one never affect each other, so counts between
 split points add up. Once the text before a split point exceeds the budget, no longer text fits.
 Between two split points the core counts every start of the text, for the pipelines that
-`valid_cuts` knows. Otherwise each position is tried that the lower bound of `covering` allows.
+`valid_cuts` knows, and every end. For others, a few positions are tried.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar, Final
 
 from bytepair_engine import cancel
 from bytepair_engine.backends.interface import Fits
-from bytepair_engine.context.covering import cover
 from bytepair_engine.context.text_split_points import TextSplitPoints
 from bytepair_engine.context.valid_cuts import valid_cuts
+from bytepair_engine.context.valid_ends import valid_ends
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import PieceTooLong, SpecialTokenFound
 from bytepair_engine.vocabulary.special_names import special_names
@@ -111,7 +112,6 @@ class Measure:
         end = len(self.text)
         beyond: int | None = None
         marks = [Mark(start, 0)]
-        covered: Mark | None = None  # from which `beyond` was bounded
         step = (budget + 1) * _CHARACTERS_PER_TOKEN + _NEAR
         while beyond is None:
             last = marks[-1]
@@ -120,7 +120,6 @@ class Measure:
             if position == last.position < end:
                 if (found := self._by_starts(marks, budget, is_complete)) is not None:
                     return found
-                beyond, covered = self._end_covered(last, budget), last
                 step *= 4
                 continue
             count = last.count + self._between(start, last.position, position, budget - last.count)
@@ -137,8 +136,6 @@ class Measure:
             if near is None:
                 if (found := self._by_starts(marks, budget, is_complete)) is not None:
                     return found
-                if last is not covered:
-                    beyond = min(beyond, self._end_covered(last, budget) or beyond)
                 self._check(last.position, beyond)
                 break
             count = last.count + self._between(start, last.position, near, budget - last.count)
@@ -164,10 +161,10 @@ class Measure:
         while True:
             window = self.text[first : first + length]
             is_all = first + length >= len(self.text)
-            counted = self._encoding.start_counts(window, limit, self._allowed)
+            counted = self._encoding.cut_counts(window, limit, self._allowed)
             cancel.check()
-            if counted is None:
-                return None
+            if counted is None:  # every position is tried
+                return marks, len(self.text) if is_complete else None
             known, counts = counted
             beyond = None
             if known is not None:
@@ -230,16 +227,17 @@ class Measure:
             return self._native_backwards(self.fits, start, end, budget, is_complete)
         beyond: int | None = None
         marks = [Mark(end, 0)]
-        covered: Mark | None = None
         step = (budget + 1) * _CHARACTERS_PER_TOKEN + _NEAR
         while beyond is None:
             last = marks[-1]
             guess = last.position - step
-            position = start if guess <= start else self.points.last(start, guess)
-            if position == start < guess:
-                beyond, covered = self._start_covered(start, last, budget), last
-                if beyond is not None:
-                    break
+            low = max(start, guess - step)
+            position = start if guess <= start else self.points.last(low, guess)
+            if position == low < guess:
+                if (found := self._by_ends(marks, start, budget, is_complete)) is not None:
+                    return found
+                step *= 4
+                continue
             count = last.count + self._between(start, position, last.position, budget - last.count)
             if count > budget:
                 beyond = position
@@ -250,18 +248,68 @@ class Measure:
                 step = (budget - count + 1) * _CHARACTERS_PER_TOKEN + _NEAR
         while marks[-1].position - beyond > _NEAR:
             last = marks[-1]
-            found = self.points.near_middle(beyond, last.position)
-            if found is None:
-                bound = None if last is covered else self._start_covered(start, last, budget)
-                beyond = beyond if bound is None else max(beyond, bound)
+            near = self.points.near_middle(beyond, last.position)
+            if near is None:
+                if (found := self._by_ends(marks, start, budget, is_complete)) is not None:
+                    return found
                 self._check(beyond, last.position)
                 break
-            count = last.count + self._between(start, found, last.position, budget - last.count)
+            count = last.count + self._between(start, near, last.position, budget - last.count)
             if count > budget:
-                beyond = found
+                beyond = near
             else:
-                marks.append(Mark(found, count))
+                marks.append(Mark(near, count))
         return marks, beyond
+
+    def _by_ends(
+        self, marks: list[Mark], start: int, budget: int, is_complete: bool
+    ) -> tuple[list[Mark], int | None] | None:
+        """Return the result of `backwards` by the counts of all ends of the text up to the last
+        mark; None if they are not known."""
+        last, text = marks[-1], self.text
+        cuts = valid_ends(self._encoding, self._allowed)
+        if cuts is None:
+            return None
+        limit = budget - last.count
+        length = (limit + 1) * self._characters + _EXTRA_CHARACTERS
+
+        @cache
+        def fits_from(place: int) -> bool:
+            return self.count(text[place : last.position], limit) < limit
+
+        while True:
+            first = max(start, last.position - length)
+            window = text[first : last.position]
+            counted = self._encoding.cut_counts(window, limit, self._allowed, cuts.front)
+            cancel.check()
+            if counted is None:  # every position is tried
+                return marks, start if is_complete else None
+            known, counts = counted
+            place = None
+            if known is not None:
+                known += first
+                place = cuts.last(text, known, first, fits_from, is_complete=is_complete)
+                if known - (first if place is None else place) > _LONGEST:
+                    return None
+            if place is not None or first == start:
+                break
+            length *= 2
+        if place is None and not is_complete:
+            return marks, None
+        given = {first + at: count + last.count for at, count in counts}
+        ends = cuts.known(text, first, given)
+        if place is None:
+            count = self._between(start, start, last.position, limit)
+            if count <= limit:
+                return [*marks, Mark(start, last.count + count)], None
+            if min(ends, default=last.position) - start > _LONGEST:
+                return None
+        self._end_counts = marks[0].position, ends
+        if place is None:
+            return marks, start
+        self._characters = (last.position - place) * 5 // (limit * 4 + 4) + 1
+        self._characters = min(_MAX_CHARACTERS, self._characters)
+        return marks, place - 1
 
     def _native_backwards(
         self, fits: Fits, start: int, end: int, budget: int, is_complete: bool
@@ -322,18 +370,6 @@ class Measure:
         )
         text = prefix + self.text[position : mark.position]
         return mark.count + self.count_after(start, text, max(0, limit - mark.count))
-
-    def _end_covered(self, mark: Mark, budget: int) -> int | None:
-        """Return `beyond` of `forwards` by the lower bound of the text after a mark."""
-        known = cover(self._encoding)
-        return None if known is None else known.end(self.text, mark.position, budget - mark.count)
-
-    def _start_covered(self, start: int, mark: Mark, budget: int) -> int | None:
-        """Return `beyond` of `backwards` likewise."""
-        known = cover(self._encoding)
-        if known is None:
-            return None
-        return known.start(self.text, start, mark.position, budget - mark.count)
 
     def _between(self, start: int, position: int, end: int, limit: int) -> int:
         """Return the tokens between two split points of the text from `start`, or `limit` + 1."""

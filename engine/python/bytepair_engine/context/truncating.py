@@ -94,10 +94,9 @@ def truncated(
         SpecialTokenFound: `text` contains a disallowed special token.
         InvalidUnicode: A lone surrogate.
         InvalidOption: An argument outside its domain.
-        PieceTooLong: More than 1,024 characters, where the text would be cut, have no split point
-            and may fit; never for rank tables with a published pattern, nor at the end of a kept
-            start for pipelines that `context.valid_cuts` knows. Without `can_stream` no text has a
-            split point.
+        PieceTooLong: The text does not fit, and more than 1,024 characters where it would be cut
+            have no split point; not for rank tables with a published pattern, nor for pipelines
+            that `context.valid_cuts` and `context.valid_ends` know.
     """
     if keep not in ("start", "end", "both"):
         raise InvalidOption("keep", 'must be "start", "end" or "both"')

@@ -16,15 +16,18 @@ from typing import Final
 
 import regex
 
-from bytepair_engine.context.covering import merges_stand_ins, spacing_rule
 from bytepair_engine.encoding import Encoding
+from bytepair_engine.pipeline.charsmap import charsmap
 from bytepair_engine.pipeline.definition import (
     ByteAlphabet,
     CharsMap,
     Lowercase,
+    Merges,
+    Model,
     Normaliser,
     Pipeline,
     Prepend,
+    Ranks,
     Replace,
     Scores,
     Spacing,
@@ -40,7 +43,7 @@ from bytepair_engine.vocabulary.patterns import PATTERNS
 from bytepair_engine.vocabulary.special_names import special_names
 
 #: Maximum number of pairs of characters that are cached for each encoding.
-_KEPT: Final = 4096
+KEPT: Final = 4096
 
 _BYTES: Final = 256
 _SINGLE: Final = [bytes((byte,)) for byte in range(_BYTES)]
@@ -57,7 +60,11 @@ _SPACE: Final = regex.compile(r"\s$")
 
 
 class ValidCuts:
-    """The positions at which texts of a pipeline can be cut."""
+    """The positions at which texts of a pipeline can be cut.
+
+    Attributes:
+        found: The added tokens that are found in texts.
+    """
 
     def __init__(
         self, pipeline: Pipeline, allowed: frozenset[str], pair: Pair, *, in_words: bool
@@ -72,6 +79,7 @@ class ValidCuts:
         """
         self._in_words: Final = in_words
         found = [token for token in pipeline.added if not token.special or token.name in allowed]
+        self.found: Final = found
         self._pair: Final = pair
         self._steps: Final = pipeline.normalisers
         # A special token that is text hides others, which are found where it is cut.
@@ -116,6 +124,18 @@ def valid_cuts(encoding: Encoding, allowed: frozenset[str]) -> ValidCuts | None:
 def cuts_of_pipeline(pipeline: Pipeline, allowed: frozenset[str]) -> ValidCuts | None:
     """Return where texts of a pipeline can be cut; None if the tokens of a start may be others than
     those that shorter ones lead to."""
+    rule = rule_of_pipeline(pipeline, allowed, of_ends=False)
+    if rule is None:
+        return None
+    pair, in_words = rule
+    return ValidCuts(pipeline, allowed, pair, in_words=in_words)
+
+
+def rule_of_pipeline(
+    pipeline: Pipeline, allowed: frozenset[str], *, of_ends: bool
+) -> tuple[Pair, bool] | None:
+    """Return the rule of the normalisers, and whether cuts are valid within words only; None as for
+    `cuts_of_pipeline`."""
     found = [token for token in pipeline.added if not token.special or token.name in allowed]
     hides = found and any(token.normalised for token in pipeline.added if token not in found)
     if (
@@ -138,19 +158,19 @@ def cuts_of_pipeline(pipeline: Pipeline, allowed: frozenset[str]) -> ValidCuts |
             return None
     rules: list[Pair] = []
     for at, normaliser in enumerate(pipeline.normalisers):
-        rule = _rule(normaliser, pipeline.normalisers[:at])
+        rule = _rule(normaliser, pipeline.normalisers[:at], of_ends=of_ends)
         if rule is None:
             return None
         rules.append(rule)
-    pair = lru_cache(_KEPT)(lambda a, b: all(rule(a, b) for rule in rules))
-    return ValidCuts(pipeline, allowed, pair, in_words=bool(words))
+    pair = lru_cache(KEPT)(lambda a, b: all(rule(a, b) for rule in rules))
+    return pair, bool(words)
 
 
 def _counts(pipeline: Pipeline) -> bool:
     """Whether the last part of each start of a piece follows that of a shorter one: every unit has
     its place and its own symbol, wherever it stands."""
     model = pipeline.model
-    if model.prefix or model.suffix or merges_stand_ins(model):
+    if model.prefix or model.suffix or _merges_stand_ins(model):
         return False
     # Without these a unit that is not a token is dropped, and those beside it meet.
     special = {token.content.encode() for token in pipeline.added if token.special}
@@ -161,13 +181,18 @@ def _counts(pipeline: Pipeline) -> bool:
     return every or model.unknown is not None or isinstance(model.rule, Scores)
 
 
-def _rule(step: Normaliser, before: tuple[Normaliser, ...]) -> Pair | None:
-    """Return the rule of a step for the characters of a text that other steps come to first."""
-    local = [
-        replace(s, tidy=False, pad="nowhere") if isinstance(s, Spacing) else s
-        for s in before
-        if not isinstance(s, (Prepend, Strip))
+def local_steps(steps: tuple[Normaliser, ...]) -> list[Normaliser]:
+    """Return steps without what they do at the ends of a text."""
+    return [
+        replace(step, tidy=False, pad="nowhere") if isinstance(step, Spacing) else step
+        for step in steps
+        if not isinstance(step, (Prepend, Strip))
     ]
+
+
+def _rule(step: Normaliser, before: tuple[Normaliser, ...], *, of_ends: bool) -> Pair | None:
+    """Return the rule of a step for the characters of a text that other steps come to first."""
+    local = local_steps(before)
 
     def image(character: str) -> str:
         return normalise_text(character, local)
@@ -185,6 +210,8 @@ def _rule(step: Normaliser, before: tuple[Normaliser, ...]) -> Pair | None:
                 return bool(left and right) and not (run.match(left) and run.match(right))
 
             return between
+        case Strip() if of_ends:
+            return _always
         case Strip():
             return lambda a, _b: bool(image(a)) and not _SPACE.search(image(a))
         case UnicodeForm():
@@ -192,14 +219,16 @@ def _rule(step: Normaliser, before: tuple[Normaliser, ...]) -> Pair | None:
         case CharsMap() if not before:
             # It maps clusters. In ASCII each is one character, except CR LF.
             return lambda a, b: (a + b).isascii() and a + b != "\r\n"
-        case Spacing(tidy=tidy, pad=pad, mark=mark) if not before and pad != "after":
-            between_keys = spacing_rule(step)
+        case Spacing(tidy=tidy, pad=pad, mark=mark) if not before and (of_ends or pad != "after"):
+            between_keys = _spacing_rule(step)
             single = replace(step, tidy=False, pad="nowhere")
 
             def apart(a: str, b: str) -> bool:
                 if not between_keys(a, b):
                     return False
-                return not tidy or normalise_text(a, (single,))[-1:] not in ("", mark, " ")
+                return (
+                    of_ends or not tidy or normalise_text(a, (single,))[-1:] not in ("", mark, " ")
+                )
 
             return apart
     return None
@@ -207,3 +236,25 @@ def _rule(step: Normaliser, before: tuple[Normaliser, ...]) -> Pair | None:
 
 def _always(_a: str, _b: str) -> bool:
     return True
+
+
+def _merges_stand_ins(model: Model) -> bool:
+    """Whether byte tokens or the unknown token may merge, so that a token covers text that it does
+    not contain."""
+    stand_ins = {*model.byte_tokens.values(), model.unknown} - {None}
+    if isinstance(model.rule, Merges):
+        return not stand_ins.isdisjoint(model.rule.lefts) or not stand_ins.isdisjoint(
+            model.rule.rights
+        )
+    return isinstance(model.rule, Ranks) and bool(stand_ins)
+
+
+def _spacing_rule(step: Spacing) -> Pair:
+    """Return the rule that no key of a map and no kept string contains two characters."""
+    keys = (
+        []
+        if not step.table
+        else [key.decode(errors="replace") for key, _ in charsmap(step.table).items()]
+    )
+    within = {text[i : i + 2] for text in (*keys, *step.kept) for i in range(len(text) - 1)}
+    return lambda a, b: a + b not in within

@@ -93,11 +93,15 @@ class NativePipelineBackend(PipelineTable, DerivedBackend["_core.PipelineNames"]
         limit = None if limit is None else min(limit, sys.maxsize)
         return self._core.count(text, allowed, disallowed, limit)
 
-    def start_counts(
-        self, text: str, allowed: _core.PipelineNames, budget: int
+    def cut_counts(
+        self,
+        text: str,
+        allowed: _core.PipelineNames,
+        budget: int,
+        front: tuple[str, str] | None,
     ) -> tuple[int | None, list[tuple[int, int]]] | None:
-        """Return the counts of starts of a text, as the core does."""
-        return self._core.start_counts(text, allowed, min(budget, sys.maxsize))
+        """Return the counts of starts or ends of a text, as the core does."""
+        return self._core.cut_counts(text, allowed, min(budget, sys.maxsize), front)
 
     def decode(self, ids: Sequence[int], errors: DecodeErrors) -> str:
         return self._core.decode(ids, errors)

@@ -38,11 +38,18 @@ class SpecialNames:
     def across(self, text: str, point: int) -> int | None:
         """Return the start of the first name that extends across `point`; None if there is none.
         `point` is at most `unfinished(text)`."""
+        found = self._across(text, point)
+        return next((match.start() for match in found), None)
+
+    def ends_across(self, text: str, point: int) -> list[int]:
+        """Return the ends of the longest names from each position that extend across `point`."""
+        return [match.end() for match in self._across(text, point)]
+
+    def _across(self, text: str, point: int) -> Iterator[re.Match[str]]:
         for start in self._starts(text, point):
             match = self._any.match(text, start)
             if match and match.end() > point:
-                return start
-        return None
+                yield match
 
     def _starts(self, text: str, end: int) -> Iterator[int]:
         """Yield the positions where a name that extends to `end` or beyond may start."""
