@@ -270,6 +270,37 @@ def test_without_split_points_short_texts_are_cut_and_long_ones_are_errors() -> 
     long = "ab " * 800
     for keep in KEEPS:
         assert encoding.truncate(long, 2400, keep=keep) == long
-        for most in (9, 1000):
-            with pytest.raises(PieceTooLong):
-                encoding.truncate(long, most, keep=keep)
+        assert encoding.count(encoding.truncate(long, 9, keep=keep)) == 9
+        with pytest.raises(PieceTooLong):
+            encoding.truncate(long, 1000, keep=keep)
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
+@pytest.mark.parametrize("unit", ["a", " ", "日本", "\u0301", "word ", "<|endof"])
+def test_allowed_special_tokens_leave_other_text_as_it_is(name: str, unit: str) -> None:
+    """Law T5, also of text without split points; and of such text around special tokens."""
+    encoding = get_encoding(name)
+    text = unit * (20_000 // len(unit))
+    allowed = {"<|endoftext|>", "<|endofprompt|>"}
+    for keep in ("start", "end"):
+        for most in (4, 300):
+            kept = encoding.truncate(text, most, keep=keep)
+            assert encoding.truncate(text, most, keep=keep, allowed_special=allowed) == kept
+            before, after = text + "<|endoftext|>", "<|endoftext|>" + text
+            glued = before + text[:50] + after
+            found = encoding.truncate(glued, most + 300, keep=keep, allowed_special=allowed)
+            assert encoding.count(found, allowed_special=allowed) <= most + 300
+            alone = encoding.truncate(text, most + 300, keep=keep)
+            assert found == alone or len(text) < len(found)
+    chunks = encoding.split(text, 100, overlap_tokens=7)
+    assert encoding.split(text, 100, overlap_tokens=7, allowed_special=allowed) == chunks
+
+
+def test_long_text_beside_a_marker_is_an_error_where_each_place_must_be_counted() -> None:
+    encoding = get_encoding("cl100k_base")
+    spaces = " " * 50_000
+    with pytest.raises(PieceTooLong):
+        encoding.truncate(spaces, 100, keep="both")
+    with pytest.raises(PieceTooLong):
+        encoding.truncate("a" * 200_000, 3000, marker="é" * 2000)
+    assert encoding.count(encoding.truncate(spaces, 5, keep="both")) == 5

@@ -92,14 +92,16 @@ class Backend(Protocol[S]):
         """Return the bytes of every ordinary token, sorted, as in tiktoken."""
 
 
+#: The result of `Fits.fit_start`.
+Starts = tuple[list[tuple[int, int, int]], int | None, list[tuple[int, int]]]
+
+
 class Fits(Protocol):
     """Searches that the native backend has for the published split patterns: how much ordinary text
     has at most `budget` tokens. Positions are code points. `text` is a whole text, or unless
     `is_complete` the start of a longer one (for searches from the end, its end)."""
 
-    def fit_start(
-        self, text: str, budget: int, is_complete: bool, near: int, /
-    ) -> tuple[list[tuple[int, int, int]], int | None, list[tuple[int, int]]] | None:
+    def fit_start(self, text: str, budget: int, is_complete: bool, near: int, /) -> Starts | None:
         """Search for the longest start that fits.
 
         Returns:

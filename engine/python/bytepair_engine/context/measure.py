@@ -9,12 +9,13 @@ Between two split points the core counts every start of the text, for the pipeli
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import ClassVar, Final
 
 from bytepair_engine import cancel
-from bytepair_engine.backends.interface import Fits
+from bytepair_engine.backends.interface import Fits, Starts
 from bytepair_engine.context.text_split_points import TextSplitPoints
 from bytepair_engine.context.valid_cuts import valid_cuts
 from bytepair_engine.context.valid_ends import valid_ends
@@ -30,7 +31,7 @@ _CHARACTERS_PER_TOKEN: Final = 4
 _NEAR: Final = 48
 
 #: Maximum number of characters without a split point that are tried, and counted from the first.
-_LONGEST: Final = 1024
+LONGEST: Final = 1024
 
 #: Characters that the core is given at first, in addition to those for the tokens.
 _EXTRA_CHARACTERS: Final = 256
@@ -62,6 +63,7 @@ class Measure:
         points: Its split points.
         fits: The core's search, for ordinary text; None if the core cannot search it.
         near: Maximum length of a pre-token in which every position is tried, in bytes.
+        counted: Number of characters counted so far, except by the core's searches.
     """
 
     near: ClassVar[int] = 128
@@ -75,7 +77,9 @@ class Measure:
         self.points: Final = TextSplitPoints(encoding, text, known)
         self._has_context: Final = encoding.pipeline is not None
         # The core is faster and needs no split points, but knows no special tokens.
+        self._fits: Final = encoding.fits
         self.fits: Final[Fits | None] = None if self.points.has_special else encoding.fits
+        self.counted = 0
         self._characters = _CHARACTERS_PER_TOKEN
         # The last counts of the core: from a start, by end; and up to an end, by start.
         self._counts: tuple[int, dict[int, int]] = 0, {}
@@ -83,6 +87,7 @@ class Measure:
 
     def count(self, text: str, limit: int | None = None) -> int:
         """Return the tokens of a text, or `limit` + 1."""
+        self.counted += len(text)
         return self._encoding.count(
             text, limit=limit, allowed_special=self._allowed, disallowed_special=()
         )
@@ -107,8 +112,8 @@ class Measure:
         Raises:
             PieceTooLong: Too much text has no split point.
         """
-        if self.fits is not None:
-            return self._native_forwards(self.fits, start, budget, is_complete)
+        if self._fits is not None:
+            return self._native_forwards(self._fits, start, budget, is_complete)
         end = len(self.text)
         beyond: int | None = None
         marks = [Mark(start, 0)]
@@ -136,6 +141,7 @@ class Measure:
             if near is None:
                 if (found := self._by_starts(marks, budget, is_complete)) is not None:
                     return found
+                beyond = min(beyond, last.position + self._most(budget - last.count) + 1)
                 self._check(last.position, beyond)
                 break
             count = last.count + self._between(start, last.position, near, budget - last.count)
@@ -169,7 +175,7 @@ class Measure:
             beyond = None
             if known is not None:
                 beyond = cuts.first(window, known, is_complete=is_all and is_complete)
-                if (len(window) if beyond is None else beyond) - known > _LONGEST:
+                if (len(window) if beyond is None else beyond) - known > LONGEST:
                     return None
             if beyond is not None or is_all:
                 break
@@ -194,21 +200,51 @@ class Measure:
     def _native_forwards(
         self, fits: Fits, start: int, budget: int, is_complete: bool
     ) -> tuple[list[Mark], int | None]:
+        marks = [Mark(start, 0)]
+        counts: dict[int, int] = {}
+        self._counts = start, counts
+        while True:
+            last = marks.pop()
+            at, before = last.position, last.count
+            special, found = self._stretch_forwards(fits, at, budget - before, is_complete)
+            if found is None:
+                return [*marks, last], None
+            more, beyond, known = found
+            counts.update((at + place, before + count) for place, count in known)
+            marks += [Mark(at + to, before + count, at + settled) for to, settled, count in more]
+            if beyond is not None or special is None:
+                return marks, None if beyond is None else at + beyond
+            if marks[-1].count == budget:
+                return marks, special.end()
+            marks.append(Mark(special.end(), marks[-1].count + 1, special.end()))
+
+    def _stretch_forwards(
+        self, fits: Fits, start: int, budget: int, is_complete: bool
+    ) -> tuple[re.Match[str] | None, Starts | None]:
+        """Search the ordinary text from `start` to the next special token. Returns that token, None
+        for none; and the result, None if a text that is not complete does not decide."""
+        # From there on, more text may make a special token.
+        until = len(self.text) if is_complete else max(start, self.points.certain_end())
         length = (budget + 1) * self._characters + _EXTRA_CHARACTERS
         while True:
-            window = self.text[start : start + length]
-            is_all = start + length >= len(self.text)
-            found = fits.fit_start(window, budget, is_all and is_complete, self.near)
+            end = min(start + length, until)
+            special = self.points.special(start, end)
+            if special is not None:
+                end = special.start()
+            is_all = special is not None or end == until
+            window = self.text[start:end]
+            if not window and special is not None:
+                return special, ([(0, 0, 0)], None, [(0, 0)])
+            whole = is_all and (special is not None or is_complete)
+            found = fits.fit_start(window, budget, whole, self.near)
             if found is not None:
-                marks, beyond, counts = found
-                self._counts = start, {start + at: count for at, count in counts}
                 # The next search starts with slightly more text than this one needed.
-                needed = len(window) if beyond is None else beyond
-                self._characters = min(_MAX_CHARACTERS, needed * 5 // (budget * 4 + 4) + 1)
-                moved = [Mark(start + at, count, start + settled) for at, settled, count in marks]
-                return moved, None if beyond is None else start + beyond
+                if special is None:
+                    needed = len(window) if found[1] is None else found[1]
+                    self._characters = min(_MAX_CHARACTERS, needed * 5 // (budget * 4 + 4) + 1)
+                return special, found
             if is_all:
-                return [Mark(start, 0)], None
+                return None, None
             cancel.check()
             length *= 2
 
@@ -223,8 +259,8 @@ class Measure:
         Raises:
             PieceTooLong: Too much text has no split point.
         """
-        if self.fits is not None:
-            return self._native_backwards(self.fits, start, end, budget, is_complete)
+        if self._fits is not None:
+            return self._native_backwards(self._fits, start, end, budget, is_complete)
         beyond: int | None = None
         marks = [Mark(end, 0)]
         step = (budget + 1) * _CHARACTERS_PER_TOKEN + _NEAR
@@ -252,6 +288,7 @@ class Measure:
             if near is None:
                 if (found := self._by_ends(marks, start, budget, is_complete)) is not None:
                     return found
+                beyond = max(beyond, last.position - self._most(budget - last.count) - 1)
                 self._check(beyond, last.position)
                 break
             count = last.count + self._between(start, near, last.position, budget - last.count)
@@ -289,7 +326,7 @@ class Measure:
             if known is not None:
                 known += first
                 place = cuts.last(text, known, first, fits_from, is_complete=is_complete)
-                if known - (first if place is None else place) > _LONGEST:
+                if known - (first if place is None else place) > LONGEST:
                     return None
             if place is not None or first == start:
                 break
@@ -302,7 +339,7 @@ class Measure:
             count = self._between(start, start, last.position, limit)
             if count <= limit:
                 return [*marks, Mark(start, last.count + count)], None
-            if min(ends, default=last.position) - start > _LONGEST:
+            if min(ends, default=last.position) - start > LONGEST:
                 return None
         self._end_counts = marks[0].position, ends
         if place is None:
@@ -316,25 +353,58 @@ class Measure:
     ) -> tuple[list[Mark], int | None]:
         length = (budget + 1) * _CHARACTERS_PER_TOKEN + _EXTRA_CHARACTERS
         while True:
-            first = max(start, end - length)
-            is_all = first == start
-            found = fits.fit_end(self.text[first:end], budget, is_all and is_complete)
+            first = self.points.outside_special(start, max(start, end - length))
+            counts = {end: 0}
+            found = self._stretches_backwards(
+                fits, first, end, budget, counts, is_complete and first == start
+            )
             if found is not None:
                 break
-            if is_all:
+            if first == start:
                 return [Mark(end, 0)], None
             cancel.check()
             length *= 2
-        beyond, counts = found
-        self._end_counts = end, {first + at: count for at, count in counts}
-        if beyond is None:
-            return [Mark(end, 0), Mark(start, counts[0][1])], None
-        beyond += first
+        self._end_counts = end, counts
         marks = [Mark(end, 0)]
-        near = self.points.last(beyond, min(beyond + _EXTRA_CHARACTERS, end - 1))
-        if near > beyond:
+        if found < 0:
+            return [*marks, Mark(start, counts[start])], None
+        near = self.points.last(found, min(found + _EXTRA_CHARACTERS, end - 1))
+        if near > found:
             marks.append(Mark(near, self.count_after(near, self.text[near:end])))
-        return marks, beyond - 1
+        return marks, found - 1
+
+    def _stretches_backwards(
+        self,
+        fits: Fits,
+        first: int,
+        end: int,
+        budget: int,
+        counts: dict[int, int],
+        is_complete: bool,
+    ) -> int | None:
+        """Search the ordinary text between special tokens from the last one to `first`, and add the
+        counts of ends. Returns the first position at which an end that fits may start, -1 if all
+        fits, and None if a text that is not complete does not decide."""
+        for special in (*reversed(self.points.specials(first, end)), None):
+            start, before = first if special is None else special.end(), counts[end]
+            if start < end:
+                found = fits.fit_end(
+                    self.text[start:end], budget - before, is_complete or special is not None
+                )
+                if found is None:
+                    return None
+                beyond, known = found
+                counts.update((start + place, before + count) for place, count in known)
+                if beyond is not None:
+                    return start + beyond
+                before = counts[start]
+            if special is None:
+                break
+            if before == budget:
+                return start
+            end = special.start()
+            counts[end] = before + 1
+        return -1 if is_complete else None
 
     def mark_before(self, marks: list[Mark], position: int) -> Mark:
         """Return the last mark of `forwards` that is valid for a text cut at `position`."""
@@ -380,9 +450,22 @@ class Measure:
             else self.count_after(position, text, limit)
         )
 
+    def _most(self, budget: int) -> int:
+        """Return the most characters that `budget` tokens can have; for pipelines, which may drop
+        text, those of all text."""
+        if self._has_context:
+            return len(self.text)
+        return budget * max(_longest_token(self._encoding), self.points.longest_special)
+
     def _check(self, start: int, end: int) -> None:
-        if end - start > _LONGEST:
-            raise PieceTooLong(_LONGEST, len(self.text[:start].encode()))
+        if end - start > LONGEST:
+            raise PieceTooLong(LONGEST, len(self.text[:start].encode()))
+
+
+@lru_cache(16)
+def _longest_token(encoding: Encoding) -> int:
+    """Return the length of the longest token of a rank table in bytes."""
+    return max(map(len, encoding.token_byte_values()))
 
 
 def check_special(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -38,6 +39,31 @@ class TextSplitPoints:
     def has_special(self) -> bool:
         """Whether special tokens are allowed."""
         return self._names.longest > 0
+
+    @property
+    def longest_special(self) -> int:
+        """The length of the longest name of an allowed special token; 0 for none."""
+        return self._names.longest
+
+    def special(self, start: int, end: int) -> re.Match[str] | None:
+        """Return the first allowed special token that starts between two positions; None for none.
+        The first is not inside one."""
+        return self._names.search(self.text, end, start)
+
+    def specials(self, start: int, end: int) -> list[re.Match[str]]:
+        """Return the allowed special tokens between two positions that are not inside one."""
+        return list(self._names.finditer(self.text, end, start))
+
+    def certain_end(self) -> int:
+        """Return the position before which more text makes no special token of what is there."""
+        return self._names.unfinished(self.text)
+
+    def outside_special(self, start: int, position: int) -> int:
+        """Return the last position up to this one that is not inside an allowed special token, at
+        least `start`."""
+        while position > start and (across := self._names.across(self.text, position)) is not None:
+            position = max(start, across)
+        return position
 
     def splits_special(self, position: int) -> bool:
         """Whether a position is inside an allowed special token of the text."""

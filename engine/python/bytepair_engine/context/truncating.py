@@ -15,13 +15,14 @@ from bytepair_engine.context.boundaries import (
     stable_from,
     stable_until,
 )
-from bytepair_engine.context.measure import Mark, Measure, check_special
+from bytepair_engine.context.measure import LONGEST, Mark, Measure, check_special
 from bytepair_engine.context.text_split_points import RULE_CONTEXT
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import (
     BudgetTooSmall,
     InvalidOption,
     InvalidUnicode,
+    PieceTooLong,
     check_least,
     wrong_type,
 )
@@ -29,6 +30,13 @@ from bytepair_engine.vocabulary.special_names import special_names
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 Keep = Literal["start", "end", "both"]
+
+#: Maximum number of times that a text is counted to cut it where that depends on text beside it: a
+#: marker, or the start with `keep="both"`. Without split points each place needs a count.
+_MOST_COUNTED: Final = 32
+
+#: Characters that may be counted in addition.
+_ALWAYS_COUNTED: Final = 2**20
 
 #: Share of the budget for the start with `keep="both"`, in percent.
 DEFAULT_START_PERCENT: Final = 50
@@ -96,7 +104,9 @@ def truncated(
         InvalidOption: An argument outside its domain.
         PieceTooLong: The text does not fit, and more than 1,024 characters where it would be cut
             have no split point; not for rank tables with a published pattern, nor for pipelines
-            that `context.valid_cuts` and `context.valid_ends` know.
+            that `context.valid_cuts` and `context.valid_ends` know. For every encoding, if such
+            text stands beside a marker, or beside the start with "both", and is too long to try
+            every place.
     """
     if keep not in ("start", "end", "both"):
         raise InvalidOption("keep", 'must be "start", "end" or "both"')
@@ -311,6 +321,7 @@ class _Search:
                     or (share is not None and measure.count_to(marks, place, limit=share) > share)
                     or measure.count_to(marks, place, self._marker, limit=budget) > budget
                 ):
+                    self._check_work(measure.mark_before(marks, place).position)
                     continue
                 return place, level
         return 0, self._levels[-1]
@@ -336,7 +347,14 @@ class _Search:
                     and self._measure.count_from(marks, place, mark, prefix, limit=budget) <= budget
                 ):
                     return place, level
+                self._check_work(mark)
         return len(self._text), self._levels[-1]
+
+    def _check_work(self, mark: int) -> None:
+        """Raise PieceTooLong if so much text was counted that only long text without a split point
+        can be why; `mark` is the split point before it."""
+        if self._measure.counted > _MOST_COUNTED * len(self._text) + _ALWAYS_COUNTED:
+            raise PieceTooLong(LONGEST, len(self._text[:mark].encode()))
 
     def _is_cut(self, place: int, left: str, right: str) -> bool:
         """Whether a special token is cut at a position, or made by joining two parts."""

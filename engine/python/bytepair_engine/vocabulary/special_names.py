@@ -57,14 +57,16 @@ class SpecialNames:
             first = max(0, end - self.longest + 1)
             yield from (match.start() for match in self._first.finditer(text, first, end))
 
-    def finditer(self, text: str, end: int) -> Iterator[re.Match[str]]:
-        """Yield the matches that start before `end`, in order and without overlaps."""
+    def finditer(self, text: str, end: int, start: int = 0) -> Iterator[re.Match[str]]:
+        """Yield the matches that start from `start` to before `end`, in order and without overlaps.
+        Text more than the longest name after `end` is not read."""
         if self.longest:
-            yield from takewhile(lambda match: match.start() < end, self._any.finditer(text))
+            found = self._any.finditer(text, start, end + self.longest - 1)
+            yield from takewhile(lambda match: match.start() < end, found)
 
-    def search(self, text: str, end: int) -> re.Match[str] | None:
-        """Return the first match that starts before `end`; None if there is none."""
-        return next(self.finditer(text, end), None)
+    def search(self, text: str, end: int, start: int = 0) -> re.Match[str] | None:
+        """Return the first match that starts from `start` to before `end`; None for none."""
+        return next(self.finditer(text, end, start), None)
 
 
 @lru_cache(64)
