@@ -40,7 +40,7 @@ impl CharSet {
             rows,
         };
         for byte in 0..0x80 {
-            set.by_first_byte[byte] = if set.has(byte as u32) { IN } else { OUT };
+            set.by_first_byte[byte] = if set.contains(byte as u32) { IN } else { OUT };
         }
         for byte in first_bytes(class).iter().enumerate().skip(0x80) {
             if !byte.1 {
@@ -61,10 +61,6 @@ impl CharSet {
 
     /// Returns whether the set has this code point, which must be below 0x110000.
     pub fn contains(&self, code_point: u32) -> bool {
-        self.has(code_point)
-    }
-
-    fn has(&self, code_point: u32) -> bool {
         let row = self.rows[self.index[code_point as usize / ROW] as usize];
         row >> (code_point as usize % ROW) & 1 == 1
     }
@@ -85,7 +81,7 @@ impl CharSet {
     #[inline(never)]
     fn wide_step(&self, text: &[u8], at: usize) -> usize {
         let (code_point, len) = decode(text, at);
-        if self.has(code_point) { len } else { 0 }
+        if self.contains(code_point) { len } else { 0 }
     }
 
     /// Returns the end of the longest run from `at` of at most `max` characters of the set, and the

@@ -24,10 +24,6 @@ struct Stage {
 }
 
 impl Cursor {
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Starts a text.
     pub fn reset(&mut self, regex: &Regex) {
         self.stages.resize_with(regex.lines.len(), Stage::default);

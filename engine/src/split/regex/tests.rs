@@ -4,7 +4,7 @@ use crate::random::Random;
 /// Returns the pieces, and the largest number of steps.
 fn walked(pattern: &str, text: &str) -> (Vec<String>, u64) {
     let regex = Regex::new(pattern).expect("a supported pattern");
-    let mut cursor = Cursor::new();
+    let mut cursor = Cursor::default();
     cursor.reset(&regex);
     let (mut pieces, mut from, mut steps) = (Vec::new(), 0, 0);
     while let Some(end) = cursor.next_end(&regex, text.as_bytes()) {
@@ -89,7 +89,7 @@ fn memoization_does_not_change_the_pieces() {
                 .map(|_| units[random.below(units.len())])
                 .collect();
             let ends = |remember: bool| {
-                let mut cursor = Cursor::new();
+                let mut cursor = Cursor::default();
                 cursor.reset(&regex);
                 if remember {
                     cursor.always_remember();
