@@ -288,27 +288,6 @@ class Encoding(ContextMethods):
         count = self._backend.count(text, allowed, disallowed, self._text_limit(limit))
         return self._with_template(count, limit)
 
-    def cut_counts(
-        self,
-        text: str,
-        budget: int,
-        allowed_special: SpecialTokens = frozenset(),
-        front: tuple[str, str] | None = None,
-    ) -> tuple[int | None, list[tuple[int, int]]] | None:
-        """Count the tokens of the starts or the ends of a text, for `context.measure`.
-
-        Returns:
-            As `_core.Pipeline.cut_counts`; None too if the backend has no such search.
-        """
-        search = getattr(self._backend, "cut_counts", None)
-        if search is None:
-            return None
-        allowed, _ = self._special_sets.resolve(allowed_special, ())
-        found: tuple[int | None, list[tuple[int, int]]] | None = search(
-            text, allowed, budget, front
-        )
-        return found
-
     def count_batch(
         self,
         texts: Sequence[Text],

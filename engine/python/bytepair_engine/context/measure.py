@@ -9,13 +9,18 @@ Between two split points the core counts every start of the text, for the pipeli
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import ClassVar, Final
 
 from bytepair_engine import cancel
-from bytepair_engine.backends.interface import Fits, Starts
+from bytepair_engine.backends.interface import Fits
+from bytepair_engine.context.core_search import (
+    CHARACTERS_PER_TOKEN,
+    EXTRA_CHARACTERS,
+    MAX_CHARACTERS,
+    CoreSearch,
+    Mark,
+)
 from bytepair_engine.context.text_split_points import TextSplitPoints
 from bytepair_engine.context.valid_cuts import valid_cuts
 from bytepair_engine.context.valid_ends import valid_ends
@@ -24,35 +29,11 @@ from bytepair_engine.errors import PieceTooLong, SpecialTokenFound
 from bytepair_engine.vocabulary.special_names import special_names
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
-#: Estimated characters of a token, for the size of the first search only.
-_CHARACTERS_PER_TOKEN: Final = 4
-
 #: Maximum distance of two split points between which every position is tried, in characters.
 _NEAR: Final = 48
 
 #: Maximum number of characters without a split point that are tried, and counted from the first.
 LONGEST: Final = 1024
-
-#: Characters that the core is given at first, in addition to those for the tokens.
-_EXTRA_CHARACTERS: Final = 256
-
-#: Maximum number of characters for each token that it is given at first.
-_MAX_CHARACTERS: Final = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A position up to which tokens are counted.
-
-    Attributes:
-        position: The position.
-        count: The number of tokens between it and the start of the search.
-        settled: For `forwards`: a text cut here or later has the same tokens before `position`.
-    """
-
-    position: int
-    count: int
-    settled: int = 0
 
 
 class Measure:
@@ -76,11 +57,13 @@ class Measure:
         self._allowed: Final = known
         self.points: Final = TextSplitPoints(encoding, text, known)
         self._has_context: Final = encoding.pipeline is not None
-        # The core is faster and needs no split points, but knows no special tokens.
-        self._fits: Final = encoding.fits
         self.fits: Final[Fits | None] = None if self.points.has_special else encoding.fits
+        # The core is faster and needs no split points.
+        self._core: Final = (
+            None if encoding.fits is None else CoreSearch(encoding.fits, self.points, self.near)
+        )
         self.counted = 0
-        self._characters = _CHARACTERS_PER_TOKEN
+        self._characters = CHARACTERS_PER_TOKEN
         # The last counts of the core: from a start, by end; and up to an end, by start.
         self._counts: tuple[int, dict[int, int]] = 0, {}
         self._end_counts: tuple[int, dict[int, int]] = 0, {}
@@ -112,12 +95,14 @@ class Measure:
         Raises:
             PieceTooLong: Too much text has no split point.
         """
-        if self._fits is not None:
-            return self._native_forwards(self._fits, start, budget, is_complete)
+        if self._core is not None:
+            marks, place, counts = self._core.forwards(start, budget, is_complete)
+            self._counts = start, counts
+            return marks, place
         end = len(self.text)
         beyond: int | None = None
         marks = [Mark(start, 0)]
-        step = (budget + 1) * _CHARACTERS_PER_TOKEN + _NEAR
+        step = (budget + 1) * CHARACTERS_PER_TOKEN + _NEAR
         while beyond is None:
             last = marks[-1]
             guess = last.position + step
@@ -134,7 +119,7 @@ class Measure:
                 marks.append(Mark(position, count))
                 if position == end:
                     return marks, None
-                step = (budget - count + 1) * _CHARACTERS_PER_TOKEN + _NEAR
+                step = (budget - count + 1) * CHARACTERS_PER_TOKEN + _NEAR
         while beyond - marks[-1].position > _NEAR:
             last = marks[-1]
             near = self.points.near_middle(last.position, beyond)
@@ -163,7 +148,7 @@ class Measure:
         first = last.position - (last.position > start)
         own = self.count(self.text[first : last.position])
         limit = budget - last.count + own
-        length = (limit + 1) * self._characters + _EXTRA_CHARACTERS
+        length = (limit + 1) * self._characters + EXTRA_CHARACTERS
         while True:
             window = self.text[first : first + length]
             is_all = first + length >= len(self.text)
@@ -190,63 +175,12 @@ class Measure:
             },
         )
         if beyond is not None:
-            self._characters = min(_MAX_CHARACTERS, beyond * 5 // (limit * 4 + 4) + 1)
+            self._characters = min(MAX_CHARACTERS, beyond * 5 // (limit * 4 + 4) + 1)
             return marks, first + beyond
         if known is not None or not is_complete:
             return marks, None
         marks.append(Mark(len(self.text), counts[-1][1] + more if counts else last.count))
         return (marks, None) if marks[-1].count <= budget else (marks[:-1], len(self.text))
-
-    def _native_forwards(
-        self, fits: Fits, start: int, budget: int, is_complete: bool
-    ) -> tuple[list[Mark], int | None]:
-        marks = [Mark(start, 0)]
-        counts: dict[int, int] = {}
-        self._counts = start, counts
-        while True:
-            last = marks.pop()
-            at, before = last.position, last.count
-            special, found = self._stretch_forwards(fits, at, budget - before, is_complete)
-            if found is None:
-                return [*marks, last], None
-            more, beyond, known = found
-            counts.update((at + place, before + count) for place, count in known)
-            marks += [Mark(at + to, before + count, at + settled) for to, settled, count in more]
-            if beyond is not None or special is None:
-                return marks, None if beyond is None else at + beyond
-            if marks[-1].count == budget:
-                return marks, special.end()
-            marks.append(Mark(special.end(), marks[-1].count + 1, special.end()))
-
-    def _stretch_forwards(
-        self, fits: Fits, start: int, budget: int, is_complete: bool
-    ) -> tuple[re.Match[str] | None, Starts | None]:
-        """Search the ordinary text from `start` to the next special token. Returns that token, None
-        for none; and the result, None if a text that is not complete does not decide."""
-        # From there on, more text may make a special token.
-        until = len(self.text) if is_complete else max(start, self.points.certain_end())
-        length = (budget + 1) * self._characters + _EXTRA_CHARACTERS
-        while True:
-            end = min(start + length, until)
-            special = self.points.special(start, end)
-            if special is not None:
-                end = special.start()
-            is_all = special is not None or end == until
-            window = self.text[start:end]
-            if not window and special is not None:
-                return special, ([(0, 0, 0)], None, [(0, 0)])
-            whole = is_all and (special is not None or is_complete)
-            found = fits.fit_start(window, budget, whole, self.near)
-            if found is not None:
-                # The next search starts with slightly more text than this one needed.
-                if special is None:
-                    needed = len(window) if found[1] is None else found[1]
-                    self._characters = min(_MAX_CHARACTERS, needed * 5 // (budget * 4 + 4) + 1)
-                return special, found
-            if is_all:
-                return None, None
-            cancel.check()
-            length *= 2
 
     def backwards(
         self, start: int, end: int, budget: int, *, is_complete: bool = True
@@ -259,11 +193,11 @@ class Measure:
         Raises:
             PieceTooLong: Too much text has no split point.
         """
-        if self._fits is not None:
-            return self._native_backwards(self._fits, start, end, budget, is_complete)
+        if self._core is not None:
+            return self._core_backwards(self._core, start, end, budget, is_complete)
         beyond: int | None = None
         marks = [Mark(end, 0)]
-        step = (budget + 1) * _CHARACTERS_PER_TOKEN + _NEAR
+        step = (budget + 1) * CHARACTERS_PER_TOKEN + _NEAR
         while beyond is None:
             last = marks[-1]
             guess = last.position - step
@@ -281,7 +215,7 @@ class Measure:
                 marks.append(Mark(position, count))
                 if position == start:
                     return marks, None
-                step = (budget - count + 1) * _CHARACTERS_PER_TOKEN + _NEAR
+                step = (budget - count + 1) * CHARACTERS_PER_TOKEN + _NEAR
         while marks[-1].position - beyond > _NEAR:
             last = marks[-1]
             near = self.points.near_middle(beyond, last.position)
@@ -308,7 +242,7 @@ class Measure:
         if cuts is None:
             return None
         limit = budget - last.count
-        length = (limit + 1) * self._characters + _EXTRA_CHARACTERS
+        length = (limit + 1) * self._characters + EXTRA_CHARACTERS
 
         @cache
         def fits_from(place: int) -> bool:
@@ -345,66 +279,23 @@ class Measure:
         if place is None:
             return marks, start
         self._characters = (last.position - place) * 5 // (limit * 4 + 4) + 1
-        self._characters = min(_MAX_CHARACTERS, self._characters)
+        self._characters = min(MAX_CHARACTERS, self._characters)
         return marks, place - 1
 
-    def _native_backwards(
-        self, fits: Fits, start: int, end: int, budget: int, is_complete: bool
+    def _core_backwards(
+        self, core: CoreSearch, start: int, end: int, budget: int, is_complete: bool
     ) -> tuple[list[Mark], int | None]:
-        length = (budget + 1) * _CHARACTERS_PER_TOKEN + _EXTRA_CHARACTERS
-        while True:
-            first = self.points.outside_special(start, max(start, end - length))
-            counts = {end: 0}
-            found = self._stretches_backwards(
-                fits, first, end, budget, counts, is_complete and first == start
-            )
-            if found is not None:
-                break
-            if first == start:
-                return [Mark(end, 0)], None
-            cancel.check()
-            length *= 2
+        first, counts = core.backwards(start, end, budget, is_complete)
         self._end_counts = end, counts
         marks = [Mark(end, 0)]
-        if found < 0:
-            return [*marks, Mark(start, counts[start])], None
-        near = self.points.last(found, min(found + _EXTRA_CHARACTERS, end - 1))
-        if near > found:
+        if first is None:
+            if start in counts:
+                marks.append(Mark(start, counts[start]))
+            return marks, None
+        near = self.points.last(first, min(first + EXTRA_CHARACTERS, end - 1))
+        if near > first:
             marks.append(Mark(near, self.count_after(near, self.text[near:end])))
-        return marks, found - 1
-
-    def _stretches_backwards(
-        self,
-        fits: Fits,
-        first: int,
-        end: int,
-        budget: int,
-        counts: dict[int, int],
-        is_complete: bool,
-    ) -> int | None:
-        """Search the ordinary text between special tokens from the last one to `first`, and add the
-        counts of ends. Returns the first position at which an end that fits may start, -1 if all
-        fits, and None if a text that is not complete does not decide."""
-        for special in (*reversed(self.points.specials(first, end)), None):
-            start, before = first if special is None else special.end(), counts[end]
-            if start < end:
-                found = fits.fit_end(
-                    self.text[start:end], budget - before, is_complete or special is not None
-                )
-                if found is None:
-                    return None
-                beyond, known = found
-                counts.update((start + place, before + count) for place, count in known)
-                if beyond is not None:
-                    return start + beyond
-                before = counts[start]
-            if special is None:
-                break
-            if before == budget:
-                return start
-            end = special.start()
-            counts[end] = before + 1
-        return -1 if is_complete else None
+        return marks, first - 1
 
     def mark_before(self, marks: list[Mark], position: int) -> Mark:
         """Return the last mark of `forwards` that is valid for a text cut at `position`."""

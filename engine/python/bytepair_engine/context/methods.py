@@ -94,3 +94,25 @@ class ContextMethods:
         from bytepair_engine.context.inspecting import inspect
 
         return inspect(cast("Encoding", self), text)
+
+    def cut_counts(
+        self,
+        text: str,
+        budget: int,
+        allowed_special: SpecialTokens = frozenset(),
+        front: tuple[str, str] | None = None,
+    ) -> tuple[int | None, list[tuple[int, int]]] | None:
+        """Count the tokens of the starts or the ends of a text, for `context.measure`.
+
+        Returns:
+            As `_core.Pipeline.cut_counts`; None too if the backend has no such search.
+        """
+        encoding = cast("Encoding", self)
+        search = getattr(encoding._backend, "cut_counts", None)
+        if search is None:
+            return None
+        allowed, _ = encoding._special_sets.resolve(allowed_special, ())
+        found: tuple[int | None, list[tuple[int, int]]] | None = search(
+            text, allowed, budget, front
+        )
+        return found

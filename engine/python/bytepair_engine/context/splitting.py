@@ -9,7 +9,8 @@ from typing import Final
 from bytepair_engine import cancel
 from bytepair_engine.backends.reference import check_unicode
 from bytepair_engine.context.boundaries import LEVELS, Boundaries, Level, checked_level
-from bytepair_engine.context.measure import Mark, Measure, check_special
+from bytepair_engine.context.core_search import Mark
+from bytepair_engine.context.measure import Measure, check_special
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import (
     BudgetTooSmall,
