@@ -304,3 +304,15 @@ def test_long_text_beside_a_marker_is_an_error_where_each_place_must_be_counted(
     with pytest.raises(PieceTooLong):
         encoding.truncate("a" * 200_000, 3000, marker="é" * 2000)
     assert encoding.count(encoding.truncate(spaces, 5, keep="both")) == 5
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+def test_joined_parts_make_no_special_token(backend: Literal["native", "reference"]) -> None:
+    """Law T7, where a split point of the start that is kept lies inside a name."""
+    encoding = get_encoding("o200k_harmony", backend=backend)
+    name, allowed = "<|reserved_200111|>", "<|reserved_200156|>"
+    text = f"{name} \r\n語{allowed}|>{name}{name} the thefunctio<|endof<|endof the"
+    cut = truncated(encoding, text, 37, keep="both", level="word", allowed_special={allowed})
+    (_, end), _ = cut.kept
+    starts = (at for at in range(len(cut.text)) if cut.text.startswith(name, at))
+    assert not any(at < end < at + len(name) for at in starts)

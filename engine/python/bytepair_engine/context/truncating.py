@@ -318,7 +318,7 @@ class _Search:
             high = min(beyond, len(self._text) - 1)
             for place in self._boundaries.down(level, high):
                 if (
-                    self._is_cut(place, self._text[:place], self._marker)
+                    self._is_cut(place, self._left_of(place), self._marker)
                     or (share is not None and measure.count_to(marks, place, limit=share) > share)
                     or measure.count_to(marks, place, self._marker, limit=budget) > budget
                 ):
@@ -339,12 +339,14 @@ class _Search:
         """Return the start of the longest end, after `after`, that fits behind the marker, or
         behind a `prefix` that follows the split point `mark`."""
         prefix = self._marker if prefix is None else prefix
+        # `prefix` may start inside a name.
+        left = self._left_of(after) + self._marker
         for level in self._levels:
             for place in self._boundaries.up(level, max(beyond - 1, after), len(self._text)):
                 if place == len(self._text):
                     break
                 if (
-                    not self._is_cut(place, prefix, self._text[place:])
+                    not self._is_cut(place, left, self._text[place : place + self._names.longest])
                     and self._measure.count_from(marks, place, mark, prefix, limit=budget) <= budget
                 ):
                     return place, level
@@ -356,6 +358,10 @@ class _Search:
         can be why; `mark` is the split point before it."""
         if self._measure.counted > _MOST_COUNTED * len(self._text) + _ALWAYS_COUNTED:
             raise PieceTooLong(LONGEST, len(self._text[:mark].encode()))
+
+    def _left_of(self, place: int) -> str:
+        """Return the text before a position that may be in one name with the text after it."""
+        return self._text[max(0, place - self._names.longest) : place]
 
     def _is_cut(self, place: int, left: str, right: str) -> bool:
         """Whether a special token is cut at a position, or made by joining two parts."""
