@@ -316,3 +316,11 @@ def test_joined_parts_make_no_special_token(backend: Literal["native", "referenc
     (_, end), _ = cut.kept
     starts = (at for at in range(len(cut.text)) if cut.text.startswith(name, at))
     assert not any(at < end < at + len(name) for at in starts)
+
+
+@pytest.mark.parametrize("option", ["allowed_special", "disallowed_special"])
+def test_one_name_in_place_of_a_collection_is_rejected(option: str) -> None:
+    for method in ("truncate", "split"):
+        for value, error in (("<|endoftext|>", InvalidOption), (5, TypeError)):
+            with pytest.raises(error, match=option):
+                getattr(get_encoding("cl100k_base"), method)("a<|endoftext|>", 2, **{option: value})

@@ -182,7 +182,11 @@ def test_the_startup_log_has_the_address_of_the_playground(serve: Serve) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "arguments", [("--transport", "grpcio"), ("--grpc-address", "unix:/tmp/none")]
+    "arguments",
+    [
+        ("--transport", "grpcio", "--grpc-address", "127.0.0.1:0"),
+        ("--grpc-address", "unix:/tmp/none"),
+    ],
 )
 def test_it_cannot_be_turned_on_if_no_browser_could_reach_it(arguments: tuple[str, ...]) -> None:
     for checked in (("--check-config",), ()):

@@ -215,8 +215,8 @@ class PieceTooLong(BytepairError, ValueError):
     def __str__(self) -> str:
         return (
             f"the text from byte {self.byte_offset} has more than {self.limit} bytes without a "
-            "split point, such as one endless word; raise max_pending_bytes, or encode the text "
-            "at once"
+            "split point, such as one endless word; in a stream raise max_pending_bytes, and to "
+            "cut it try another max_tokens, or no marker"
         )
 
 

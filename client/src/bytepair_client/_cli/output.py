@@ -189,7 +189,8 @@ class Results:
 
 
 def _limit(error: errors.InputTooLarge) -> str:
-    """The option of the server that sets the limit, if the message does not name it."""
-    if error.code is None or "decide" in error.message:
+    """What to do about the limit, if the message does not say it. Only a limit of the size is the
+    server's to raise."""
+    if error.code is None or "size" not in error.metadata or "decide" in error.message:
         return ""
     return "; have the server's limit raised"

@@ -27,7 +27,7 @@ from bytepair_engine.context.valid_ends import valid_ends
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import PieceTooLong, SpecialTokenFound
 from bytepair_engine.vocabulary.special_names import special_names
-from bytepair_engine.vocabulary.special_sets import SpecialTokens
+from bytepair_engine.vocabulary.special_sets import SpecialTokens, chosen_names
 
 #: Maximum distance of two split points between which every position is tried, in characters.
 _NEAR: Final = 48
@@ -52,8 +52,7 @@ class Measure:
     def __init__(self, encoding: Encoding, text: str, allowed: SpecialTokens) -> None:
         self.text: Final = text
         self._encoding: Final = encoding
-        every = frozenset(encoding.special_tokens)
-        known = every if allowed == "all" else every & frozenset(allowed)
+        known, _ = chosen_names(frozenset(encoding.special_tokens), allowed, ())
         self._allowed: Final = known
         self.points: Final = TextSplitPoints(encoding, text, known)
         self._has_context: Final = encoding.pipeline is not None
@@ -363,9 +362,7 @@ def check_special(
     encoding: Encoding, text: str, allowed: SpecialTokens, disallowed: SpecialTokens
 ) -> None:
     """Raise SpecialTokenFound if `text` contains a disallowed special token."""
-    every = frozenset(encoding.special_tokens)
-    known = every if allowed == "all" else frozenset(allowed)
-    names = every - known if disallowed == "all" else frozenset(disallowed)
+    _, names = chosen_names(frozenset(encoding.special_tokens), allowed, disallowed)
     found = special_names(names).search(text, len(text))
     if found is not None:
         raise SpecialTokenFound(found.group(), len(text[: found.start()].encode()))

@@ -23,7 +23,7 @@ from bytepair_engine.errors import (
 from bytepair_engine.streaming.encoder import DEFAULT_MAX_PENDING_BYTES, can_stream
 from bytepair_engine.streaming.utf8 import Utf8Decoder
 from bytepair_engine.vocabulary.special_names import special_names
-from bytepair_engine.vocabulary.special_sets import SpecialTokens
+from bytepair_engine.vocabulary.special_sets import SpecialTokens, chosen_names
 
 #: The text before a position that decides whether a paragraph ends after it.
 _LINE_END_BEFORE: Final = regex.compile(r"(?r)(?:\r\n|[\r\n\v\f\x85\u2028\u2029])[ \t]*\r?")
@@ -82,9 +82,7 @@ class StreamChunker:
                 "of the named ones, so it is not known where counts add up",
             )
         every = frozenset(encoding.special_tokens)
-        allowed = options.allowed_special
-        known = every if allowed == "all" else frozenset(allowed) & every
-        rejected = every - known if disallowed_special == "all" else frozenset(disallowed_special)
+        known, rejected = chosen_names(every, options.allowed_special, disallowed_special)
         self._encoding: Final = encoding
         self._options: Final = options
         self._rejected: Final = special_names(rejected)

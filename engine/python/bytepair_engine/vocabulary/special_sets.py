@@ -55,6 +55,21 @@ class SpecialSets:
         return _checked("allowed_special", names) & self._names
 
 
+def chosen_names(
+    every: frozenset[str], allowed: SpecialTokens, disallowed: SpecialTokens
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return which of `every` special token are allowed, and the strings that are an error.
+
+    Raises:
+        InvalidOption: An argument is one string other than "all", or contains "".
+        TypeError: An argument is no collection.
+    """
+    known = every if allowed == "all" else _checked("allowed_special", allowed) & every
+    if disallowed == "all":
+        return known, every - known
+    return known, _checked("disallowed_special", disallowed)
+
+
 def _checked(option: str, names: Collection[str]) -> frozenset[str]:
     if isinstance(names, str):
         raise InvalidOption(option, 'must be "all" or a collection of strings, not one string')

@@ -220,7 +220,9 @@ def _input_too_large(error: errors.InputTooLarge) -> Failure:
 
 
 def _no_split_point(error: errors.NoSplitPoint) -> Failure:
-    advice = f"; the operator's {error.setting} decides this limit" if error.setting else ""
+    advice = "; try another max_tokens, or no marker"
+    if error.setting:
+        advice = f"; the operator's {error.setting} decides this limit"
     return Failure(
         Code.INVALID_ARGUMENT,
         "INPUT_TOO_LARGE",
