@@ -54,7 +54,6 @@ class ChatFormat(ABC):
         accuracy: The best accuracy of a count.
         encodes: Whether the format has ids; False if only a rule for counting is published.
         additive: Whether the number of tokens of a message is independent of the other messages.
-        strict_turns: Whether user and assistant messages must alternate.
         dates: Whether the format renders the option `current_date`.
         controls: The control tokens that every encoding must have.
         optional_controls: Control tokens that only some chats need.
@@ -74,7 +73,6 @@ class ChatFormat(ABC):
     accuracy: Accuracy = "exact"
     encodes: bool = True
     additive: bool = False
-    strict_turns: bool = False
     controls: frozenset[str] = frozenset()
     optional_controls: frozenset[str] = frozenset()
     roles: tuple[str, ...] = ("system", "user", "assistant")

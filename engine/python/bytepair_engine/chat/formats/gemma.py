@@ -22,7 +22,6 @@ class Gemma(ChatFormat):
     audience = "Gemma 3 models, and Gemma 2 without a system message"
     joining = "runs"
     controls = frozenset({BOS.name, START.name, END.name})
-    strict_turns = True
 
     def render(self, chat: Chat) -> Layout:
         layout = Layout()

@@ -66,7 +66,6 @@ class MistralV1(ChatFormat):
     source = "mistralai/mistral-common tokens/tokenizers/instruct.py @bc022b9, v1"
     audience = "Mistral models of this tokenizer version"
     controls = frozenset({BOS.name, EOS.name})
-    strict_turns = True
 
     def render(self, chat: Chat) -> Layout:
         layout = Layout()
