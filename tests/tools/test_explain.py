@@ -269,6 +269,7 @@ def test_findings_equal_those_of_inspect(shell: Shell, tmp_path: Path) -> None:
     assert inspection["stable_tokens"] == found.stable_tokens
     listed = shell(*usual)
     assert "4-5         INVISIBLE_CHARACTER    U+200B\n" in listed
+    assert listed.endswith('22-23       UNSTABLE_TAIL          " "\n')
     assert f"{found.stable_tokens} of {found.count} tokens stay whatever text follows" in listed
     shell(*usual, "--html", "a.html")
     drawn = Page((tmp_path / "a.html").read_text(encoding="utf-8")).data["findings"]
@@ -318,7 +319,7 @@ def test_a_deep_tree_is_truncated_with_a_note(shell: Shell, tmp_path: Path) -> N
     ("arguments", "status", "message"),
     [
         ((), 2, "TEXT or --token is required"),
-        (("a", "--token", "5"), 1, "--token 5: the text has 1 tokens, numbered from 0"),
+        (("a", "--token", "5"), 1, "--token 5: the text has 1 token, numbered from 0"),
         (("--token", "60000"), 1, "no token has id 60000"),
         (("--token", "no such token"), 1, "these 13 bytes are not one token"),
         (("a \ud800",), 1, "lone surrogate at byte 2"),

@@ -271,7 +271,7 @@ def inspect_text(client: TokenizerClient, _args: Namespace, source: Input) -> Re
         + ("" if finding.code_point is None else f" U+{finding.code_point:04X}")
         for finding in found.findings
     ]
-    lines.append(f"{found.count} tokens, of which {found.stable_tokens} stay whatever follows")
+    lines.append(f"{found.stable_tokens} of {found.count} tokens stay whatever text follows")
     prefix = f"{source.name}: " if source.suffix else ""
     return Result(asdict(found), line="\n".join(prefix + line for line in lines))
 

@@ -30,6 +30,7 @@ from bytepair_tools.explanation.text import (
 from bytepair_tools.shared.encodings import add_encoding_option, add_file_options, one_encoding
 from bytepair_tools.shared.failure import USAGE, Failure
 from bytepair_tools.shared.files import write_atomically
+from bytepair_tools.shared.table import counted
 from bytepair_tools.shared.visible import visible, visible_bytes
 from bytepair_tools.texts.options import natural_number
 
@@ -136,7 +137,8 @@ def _token_id(explainer: Explainer, token: str, text: str | None, pieces: Sequen
     if text is None:
         return number
     if number >= len(pieces):
-        raise Failure(f"--token {number}: the text has {len(pieces)} tokens, numbered from 0")
+        tokens = counted(len(pieces), "token")
+        raise Failure(f"--token {number}: the text has {tokens}, numbered from 0")
     return pieces[number].id
 
 
@@ -150,13 +152,13 @@ def _lines(
 ) -> Iterator[str]:
     if text is not None:
         name = visible(explainer.encoding.name)
-        yield f"{len(pieces):,} tokens of {name}, {len(text.encode()):,} bytes"
+        yield f"{counted(len(pieces), 'token')} of {name}, {counted(len(text.encode()), 'byte')}"
         yield ""
         yield from text_lines(pieces, colour=wants_colour(args.color))
         yield ""
         yield from piece_lines(pieces, explainer.order_name, args.limit)
         yield ""
-        yield from finding_lines(inspection, args.limit)
+        yield from finding_lines(inspection, text, args.limit)
     if chosen is not None:
         if text is not None:
             yield ""

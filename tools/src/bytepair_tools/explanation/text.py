@@ -22,6 +22,9 @@ _BACKGROUNDS: Final = (153, 222, 158, 217, 189, 229)
 _SPECIAL: Final = "\x1b[97;41m"
 _RESET: Final = "\x1b[0m"
 
+#: Maximum number of characters of the text that a finding shows.
+_MAX_EXCERPT: Final = 40
+
 
 def wants_colour(choice: Colour) -> bool:
     """Whether to write colours to standard output; "auto" follows https://no-color.org."""
@@ -76,9 +79,9 @@ def piece_lines(pieces: Sequence[Piece], order_name: str, max_listed: int) -> It
         yield f"and {more:,} more: --limit N lists N, --json all"
 
 
-def finding_lines(inspection: Inspection | None, max_listed: int) -> Iterator[str]:
-    """Yield a table of the first `max_listed` findings, with ranges in code points; or the reason
-    why there is none."""
+def finding_lines(inspection: Inspection | None, text: str, max_listed: int) -> Iterator[str]:
+    """Yield a table of the first `max_listed` findings in `text`, with ranges in code points; or
+    the reason why there is none."""
     if inspection is None:
         yield "no findings: the split points of this encoding are not known"
         return
@@ -93,7 +96,7 @@ def finding_lines(inspection: Inspection | None, max_listed: int) -> Iterator[st
             if finding.code_point is not None
             else f"id {finding.token_id}"
             if finding.token_id is not None
-            else "",
+            else f'"{visible(text[finding.start : finding.end][:_MAX_EXCERPT])}"',
         ]
         for finding in inspection.findings[:max_listed]
     ]

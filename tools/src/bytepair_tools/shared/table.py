@@ -31,6 +31,11 @@ def table(
         yield _SEPARATOR.join(parts).rstrip()
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, whose plural ends in "s"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def width(text: str) -> int:
     """Return the number of terminal columns of a text: two for a wide character (UAX #11), none
     for a combining mark."""
