@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from bytepair_engine.chat import (
     UnknownChatFormat,
     count_chat,
     encode_chat,
+    fit_chat,
     get_chat_format,
     list_chat_formats,
 )
+from bytepair_engine.chat.messages import read_messages
 from bytepair_engine.errors import InvalidOption
 
 HARMONY = json.loads((Path(__file__).parents[1] / "vectors" / "chat" / "harmony.json").read_text())[
@@ -166,6 +169,41 @@ def test_there_is_no_fallback_format() -> None:
     with pytest.raises(UnknownChatFormat) as rejected:
         count_chat([], encoding=get_encoding("o200k_base"), format="gpt-9")
     assert rejected.value.known == tuple(list_chat_formats())
+    with pytest.raises(UnknownChatFormat, match=r"the nearest known: openai-chat$"):
+        get_chat_format("OpenAI_Chat")
+
+
+@pytest.mark.parametrize(
+    ("argument", "other"),
+    [
+        ("messages", "hello"),
+        ("messages", {"role": "user", "content": "hello"}),
+        ("encoding", "o200k_base"),
+        ("format", None),
+        ("tools", 5),
+        ("tools", {"type": "function"}),
+        ("options", {"current_date": "2026-11-23"}),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_named(argument: str, other: Any) -> None:
+    arguments: dict[str, Any] = {
+        "messages": [],
+        "encoding": get_encoding("o200k_base"),
+        "format": "openai-chat",
+    }
+    for call in (count_chat, encode_chat, partial(fit_chat, max_tokens=10)):
+        with pytest.raises(TypeError, match=f"^{argument} must be .*, not {type(other).__name__}$"):
+            call(**arguments | {argument: other})
+
+
+def test_advice_about_a_part_is_about_its_type() -> None:
+    for part, advice in (
+        ({"type": "counted_tokens", "tokens": -5}, "tokens must be an int of 0 or more"),
+        ({"type": "text", "text": 5}, "text must be a str"),
+        ({"type": "image_url"}, "count it yourself"),
+    ):
+        with pytest.raises(InvalidChat, match=advice):
+            read_messages([{"role": "user", "content": [part]}])
 
 
 def test_formats_have_different_fingerprints() -> None:
@@ -181,7 +219,7 @@ def test_formats_have_different_fingerprints() -> None:
         ({"content": ""}, "role", "not_a_string"),
         ({"role": "user", "content": 1}, "content", "not_text_or_parts"),
         ({"role": "user", "content": [{"type": "image_url"}]}, "content", "part_not_supported"),
-        ({"role": "user", "content": "", "mood": "x"}, "message", "field_unknown"),
+        ({"role": "user", "content": "", "mood": "x"}, "mood", "field_unknown"),
         ({"role": "user", "content": "", "name": 3}, "name", "not_a_string"),
         ({"role": "tool", "content": ""}, "tool_call_id", "tool_result_without_call"),
         (

@@ -113,7 +113,7 @@ def test_count_texts_agrees_with_count_chat(name: str, data: Any) -> None:
     assert found in (None, expected)
     if name in ("openai-chat", "llama3") and expected.accuracy == "exact":
         assert found == expected
-    layout = chosen.layout(read_chat(name, messages, None, ChatOptions())[1], encoding)
+    layout = chosen.layout(read_chat(encoding, name, messages, None, ChatOptions())[1], encoding)
     assert expected.count == sum(
         encoding.count(piece) if isinstance(piece, str) else piece if isinstance(piece, int) else 1
         for piece in layout.pieces

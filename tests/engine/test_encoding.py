@@ -159,18 +159,30 @@ def test_values_other_than_text_are_rejected(encoding: Encoding) -> None:
         ("text", lambda encoding: encoding.encode_with_offsets(5)),
         ("text", lambda encoding: encoding.contains_special(5)),
         ("text", lambda encoding: encoding.truncate(5, 1)),
+        ("text", lambda encoding: encoding.truncate(5, 1, disallowed_special="all")),
         ("text", lambda encoding: encoding.split(5, 1)),
+        ("text", lambda encoding: encoding.inspect(5)),
+        ("text", lambda encoding: encoding.encode_batch(["a", 5])),
+        ("text", lambda encoding: encoding.encode_batch([b"a"])),
         ("limit", lambda encoding: encoding.count("x", limit=1.5)),
+        ("limit", lambda encoding: encoding.count("x", limit=True)),
         ("max_tokens", lambda encoding: encoding.truncate("x", "1")),
+        ("max_tokens", lambda encoding: encoding.split("x", True)),
+        ("marker", lambda encoding: encoding.truncate("x", 1, marker=None)),
         ("overlap_tokens", lambda encoding: encoding.split("x", 1, overlap_tokens=None)),
         ("allowed_special", lambda encoding: encoding.encode("x", allowed_special=5)),
         ("disallowed_special", lambda encoding: encoding.encode("x", disallowed_special=5)),
+        ("disallowed_special", lambda encoding: encoding.encode("x", disallowed_special={5})),
+        ("disallowed_special", lambda encoding: encoding.split("x", 1, disallowed_special={5})),
         ("texts", lambda encoding: encoding.encode_batch("abc")),
         ("texts", lambda encoding: encoding.count_batch(b"abc")),
         ("texts", lambda encoding: encoding.count_batch(5)),
         ("ids", lambda encoding: encoding.decode(5)),
         ("ids", lambda encoding: encoding.decode([1, "a"])),
         ("ids", lambda encoding: encoding.decode_bytes([1.5])),
+        ("ids", lambda encoding: StreamDecoder(encoding).feed(5)),  # type: ignore[arg-type]
+        ("encoding", lambda encoding: StreamDecoder(encoding.name)),
+        ("encoding", lambda encoding: StreamEncoder(encoding.name)),
         ("token", lambda encoding: encoding.encode_single_token(5)),
         ("token_id", lambda encoding: encoding.decode_single_token_bytes("a")),
         ("stop", lambda encoding: StreamDecoder(encoding, stop=5)),  # type: ignore[call-overload]
@@ -249,6 +261,9 @@ def test_a_limit_larger_than_any_text(encoding: Encoding) -> None:
     for limit in (2**31, 2**63 - 1, 2**63, 2**64, 10**30):
         assert encoding.count("one two", limit=limit) == 2
         assert encoding.count_batch(["", "one two"], limit=limit) == [0, 2]
+        for keep in ("start", "end", "both"):
+            assert encoding.truncate("one two", limit, keep=keep, marker="…") == "one two"
+        assert [chunk.count for chunk in encoding.split("one two", limit)] == [2]
 
 
 def test_single_tokens(load: Load) -> None:
@@ -280,6 +295,7 @@ def test_encodings_by_name() -> None:
         ("claude-3", "known: cl100k_base, o200k_base"),
         ("../x", "known: cl100k_base"),
         ("gpt-4o_", "the nearest known: gpt-4o, "),
+        ("GPT-4o", "the nearest known: gpt-4o, "),
         ("cl100k", "the nearest known: cl100k_base"),
         ("cl100k_base ", "the nearest known: cl100k_base"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import uuid
 from array import array
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from bytepair_engine.errors import (
     UnknownToken,
     UnknownTokenId,
     check_least,
+    check_type,
     wrong_type,
 )
 from bytepair_engine.pipeline.definition import NO_TEMPLATE, Decoder, Pipeline, Template
@@ -416,6 +416,11 @@ class Encoding(ContextMethods):
         return [token_id for token_id in ids if token_id not in self._special_ids]
 
 
+def check_encoding(value: object) -> None:
+    """Raise TypeError if the argument `encoding` is something else, such as a name."""
+    check_type("encoding", value, Encoding, 'an Encoding, such as get_encoding("o200k_base")')
+
+
 def _check_texts(texts: Sequence[Text]) -> None:
     """Raise TypeError for a single text, whose characters would be the texts, and for others."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Sequence):
@@ -425,6 +430,4 @@ def _check_texts(texts: Sequence[Text]) -> None:
 def _checked_limit(limit: int | None) -> int | None:
     if limit is None:
         return None
-    check_least("limit", limit, 0)
-    # The core's integers hold no larger limit, and no text is longer.
-    return None if limit > sys.maxsize else limit
+    return check_least("limit", limit, 0)

@@ -21,7 +21,9 @@ quotes the input text, except for the spelling of a special token, which comes f
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from types import UnionType
 
 
 class BytepairError(Exception):
@@ -44,8 +46,12 @@ class UnknownEncoding(BytepairError, LookupError):
         self.nearest = tuple(nearest)
 
     def __str__(self) -> str:
-        among = "the nearest known" if self.nearest else "known"
-        return f"unknown encoding {self.name!r}; {among}: {', '.join(self.nearest or self.known)}"
+        return f"unknown encoding {self.name!r}; {shown_names(self.known, self.nearest)}"
+
+
+def shown_names(known: Sequence[str], nearest: Sequence[str]) -> str:
+    """Return the names to show for an unknown one."""
+    return f"{'the nearest known' if nearest else 'known'}: {', '.join(nearest or known)}"
 
 
 class VocabularyError(BytepairError, ValueError):
@@ -159,12 +165,27 @@ class InvalidOption(BytepairError, ValueError):
         return f"{self.option}: {self.problem}"
 
 
-def check_least(option: str, value: int, least: int) -> None:
-    """Raise InvalidOption if an argument is less than `least`, TypeError if it is no integer."""
-    if not hasattr(value, "__index__"):
+def check_least(option: str, value: int, least: int) -> int:
+    """Check an argument that is a number.
+
+    Returns:
+        The value; of a larger one than the core's integers hold, the largest of these. No count is
+        larger.
+    Raises:
+        InvalidOption: It is less than `least`.
+        TypeError: It is no integer.
+    """
+    if not hasattr(value, "__index__") or isinstance(value, bool):
         raise wrong_type(option, "int", value)
     if value < least:
         raise InvalidOption(option, f"must be {least} or more, and is {value}")
+    return min(value, sys.maxsize)
+
+
+def check_type(option: str, value: object, kind: type | UnionType, wanted: str) -> None:
+    """Raise TypeError if an argument has another type; `wanted` says what to pass."""
+    if not isinstance(value, kind):
+        raise wrong_type(option, wanted, value)
 
 
 def wrong_type(option: str, wanted: str, value: object) -> TypeError:
@@ -190,12 +211,13 @@ class BudgetTooSmall(BytepairError, ValueError):
 
     def __str__(self) -> str:
         content = (
-            "what must be kept (the marker, or messages of the chat)"
+            "the marker, the added special tokens or the messages that must be kept"
             if self.byte_offset is None
             else f"the code point at byte {self.byte_offset}"
         )
         return (
-            f"{content} has {self.needed} tokens, and the limit is {self.budget}; raise max_tokens"
+            f"the limit of tokens is {self.budget}, too small for {content}: {self.needed}; "
+            "raise max_tokens"
         )
 
 

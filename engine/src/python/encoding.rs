@@ -9,7 +9,9 @@ use super::fit;
 use super::guard::{detached, guarded, pattern_error, released};
 use super::ids::{Integers, array_of};
 use super::table::RankTable;
-use super::text::{decoded, located, names_in_text, on_text, on_texts, on_utf8, python_text, utf8};
+use super::text::{
+    decoded, located, names_in_text, on_text, on_texts, on_utf8, python_text, string, utf8,
+};
 use crate::bpe;
 use crate::parallel::Sharing;
 use crate::vocabulary::special;
@@ -103,12 +105,12 @@ impl Bpe {
     fn encode_batch<'py>(
         &self,
         py: Python<'py>,
-        texts: Vec<Bound<'py, PyString>>,
+        texts: Vec<Bound<'py, PyAny>>,
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
         let encode = |text: &str| self.core.encode(text, &allowed.0, &disallowed.0);
-        let texts: Vec<_> = texts.into_iter().map(Bound::into_any).collect();
+        texts.iter().try_for_each(|text| string(text).map(drop))?;
         let batch = on_texts(py, &self.core, &texts, encode)?;
         batch
             .iter()

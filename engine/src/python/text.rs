@@ -35,7 +35,7 @@ fn special_found(py: Python<'_>, error: bpe::SpecialFound) -> PyErr {
 }
 
 /// Returns the argument `text` as a string, or an error that names it.
-fn string<'a, 'py>(text: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {
+pub(super) fn string<'a, 'py>(text: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {
     text.cast().or_else(|_| {
         let message = format!("text must be str, not {}", text.get_type().name()?);
         Err(PyTypeError::new_err(message))

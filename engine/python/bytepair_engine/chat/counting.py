@@ -15,8 +15,8 @@ from bytepair_engine.chat.layout import FRAME, TOOLS, Control, Layout, Run
 from bytepair_engine.chat.messages import Message, Tool, read_messages, read_tools
 from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.chat.registry import get_chat_format
-from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import InvalidOption, check_least
+from bytepair_engine.encoding import Encoding, check_encoding
+from bytepair_engine.errors import InvalidOption, check_least, check_type
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 Messages = Sequence[Mapping[str, Any] | Message]
@@ -98,7 +98,7 @@ def count_chat(
     """
     if limit is not None:
         check_least("limit", limit, 0)
-    chosen, chat = read_chat(format, messages, tools, options)
+    chosen, chat = read_chat(encoding, format, messages, tools, options)
     if limit is not None and exceeds(
         encoding, chosen.layout(chat, encoding), limit, disallowed_special
     ):
@@ -145,9 +145,16 @@ def _with_costs(costs: Costs, roles: list[str], counted: list[int]) -> list[int]
 
 
 def read_chat(
-    chat_format: str | ChatFormat, messages: Messages, tools: Tools, options: ChatOptions
+    encoding: Encoding,
+    chat_format: str | ChatFormat,
+    messages: Messages,
+    tools: Tools,
+    options: ChatOptions,
 ) -> tuple[ChatFormat, Chat]:
-    """Look up the format and parse the chat."""
+    """Check the arguments, look up the format and parse the chat."""
+    check_encoding(encoding)
+    check_type("format", chat_format, str | ChatFormat, 'a name, such as "openai-chat"')
+    check_type("options", options, ChatOptions, "ChatOptions")
     chosen = get_chat_format(chat_format) if isinstance(chat_format, str) else chat_format
     return chosen, Chat(read_messages(messages), read_tools(tools), options)
 
@@ -266,7 +273,7 @@ def encode_chat(
         UnknownChatFormat, ChatFormatMismatch, InvalidChat, SpecialTokenFound: See `count_chat`.
         InvalidOption: The format can only count; or see `count_chat`.
     """
-    chosen, chat = read_chat(format, messages, tools, options)
+    chosen, chat = read_chat(encoding, format, messages, tools, options)
     if not chosen.encodes:
         problem = f"{chosen.name!r} can only count: its rendering is not published"
         raise InvalidOption("format", problem)

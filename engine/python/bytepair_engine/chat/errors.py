@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from bytepair_engine.errors import BytepairError
+from bytepair_engine.errors import BytepairError, shown_names
+from bytepair_engine.vocabulary.names import nearest
 
 
 class UnknownChatFormat(BytepairError, LookupError):
@@ -24,15 +25,17 @@ class UnknownChatFormat(BytepairError, LookupError):
     Attributes:
         name: The requested name.
         known: The known names, sorted.
+        nearest: At most three known names that are similar, the most similar first.
     """
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         super().__init__(name, known)
         self.name = name
         self.known = tuple(known)
+        self.nearest = tuple(nearest(name, known))
 
     def __str__(self) -> str:
-        return f"unknown chat format {self.name!r}; known: {', '.join(self.known)}"
+        return f"unknown chat format {self.name!r}; {shown_names(self.known, self.nearest)}"
 
 
 class ChatFormatMismatch(BytepairError, ValueError):

@@ -89,7 +89,7 @@ def fit_chat(
     rules = _Rules.checked(
         max_tokens, reserve_tokens, refill_percent, keep_system, pinned, min_last_turns
     )
-    chosen, chat = read_chat(format, messages, tools, options)
+    chosen, chat = read_chat(encoding, format, messages, tools, options)
     counter = Counter(chosen, encoding, disallowed_special)
     counts, accuracy = counter.counts(chat), chosen.accuracy_of(chat)
     roles, groups = [message.role for message in chat.messages], _call_groups(chat.messages)

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from bytepair_engine.chat import json_text
 from bytepair_engine.chat.errors import InvalidChat
+from bytepair_engine.errors import wrong_type
 
 # Named tuples, because a chat has many of them: creating one takes a third of the time.
 
@@ -114,6 +115,15 @@ _TEXT_FIELDS: Final = (
 _FIELDS: Final = frozenset({"role", "content", "tool_calls", "reasoning_content", *_TEXT_FIELDS})
 _STRUCTURED: Final = ("system_content", "developer_content")
 
+#: Maximum number of characters of an unknown field that an error names.
+_MAX_NAME_LENGTH: Final = 64
+
+#: What is wrong with a part of a known type.
+_PART_ADVICE: Final = {
+    "text": "text must be a str",
+    "counted_tokens": "tokens must be an int of 0 or more",
+}
+
 
 def read_messages(messages: Sequence[Mapping[str, Any] | Message]) -> tuple[Message, ...]:
     """Parse messages in OpenAI's format.
@@ -128,10 +138,16 @@ def read_messages(messages: Sequence[Mapping[str, Any] | Message]) -> tuple[Mess
     Raises:
         InvalidChat: A message does not have this format.
     """
+    _check_list("messages", messages)
     return tuple(
         message if isinstance(message, Message) else _message(index, message)
         for index, message in enumerate(messages)
     )
+
+
+def _check_list(option: str, value: object) -> None:
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+        raise wrong_type(option, f"a list of {option}", value)
 
 
 def _message(index: int, fields: Mapping[str, Any]) -> Message:
@@ -149,7 +165,7 @@ def _message(index: int, fields: Mapping[str, Any]) -> Message:
         if field in _FIELDS:
             continue
         if value is not None and value != []:
-            raise InvalidChat(index, "message", "field_unknown")
+            raise InvalidChat(index, str(field)[:_MAX_NAME_LENGTH], "field_unknown")
     for field in _TEXT_FIELDS:
         value = fields.get(field)
         if field == "reasoning" and value is None:
@@ -181,6 +197,8 @@ def _part(index: int, part: object) -> Part:
         if kind in _STRUCTURED:
             with_json(index, "content", lambda: json_text.check_depth(dict(part)))
             return Structured(str(kind), part)
+        advice = _PART_ADVICE.get(str(kind), "")
+        raise InvalidChat(index, "content", "part_not_supported", advice)
     raise InvalidChat(index, "content", "part_not_supported")
 
 
@@ -219,6 +237,7 @@ def read_tools(tools: Sequence[Mapping[str, Any] | str | Tool] | None) -> tuple[
     Raises:
         InvalidChat: A tool does not have this format; `index` is that of the tool.
     """
+    _check_list("tools", tools or ())
     return tuple(
         tool if isinstance(tool, Tool) else _tool(index, tool)
         for index, tool in enumerate(tools or ())

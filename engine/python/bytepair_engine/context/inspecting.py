@@ -17,7 +17,7 @@ import regex
 from bytepair_engine.context.boundaries import Boundaries
 from bytepair_engine.context.measure import Measure
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import check_least
+from bytepair_engine.errors import check_least, check_type
 from bytepair_engine.streaming.encoder import DEFAULT_MAX_PENDING_BYTES
 from bytepair_engine.vocabulary.special_names import special_names
 
@@ -115,6 +115,7 @@ def inspect(
         InvalidUnicode: A lone surrogate.
         InvalidOption: `max_findings` is negative.
     """
+    check_type("text", text, str, "str")
     if max_findings is not None:
         check_least("max_findings", max_findings, 0)
     measure = Measure(encoding, text, frozenset())

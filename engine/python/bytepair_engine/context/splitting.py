@@ -17,7 +17,7 @@ from bytepair_engine.errors import (
     InvalidOption,
     InvalidUnicode,
     check_least,
-    wrong_type,
+    check_type,
 )
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
@@ -75,7 +75,7 @@ class SplitOptions:
     def __post_init__(self) -> None:
         """Raise InvalidOption for an invalid value."""
         checked_level(self.level)
-        check_least("max_tokens", self.max_tokens, 1)
+        object.__setattr__(self, "max_tokens", check_least("max_tokens", self.max_tokens, 1))
         check_least("overlap_tokens", self.overlap_tokens, 0)
         if self.overlap_tokens > self.max_tokens // 2:
             raise InvalidOption(
@@ -115,8 +115,7 @@ def split(
         BudgetTooSmall: A code point has more than `max_tokens`; earlier chunks were yielded.
         SpecialTokenFound, InvalidUnicode, InvalidOption, PieceTooLong: See `truncated`.
     """
-    if not isinstance(text, str):
-        raise wrong_type("text", "str", text)
+    check_type("text", text, str, "str")
     chunker = Chunker(encoding, text, options)
     if disallowed_special:
         check_special(encoding, text, options.allowed_special, disallowed_special)

@@ -25,7 +25,7 @@ from bytepair_engine.errors import (
     InvalidUnicode,
     PieceTooLong,
     check_least,
-    wrong_type,
+    check_type,
 )
 from bytepair_engine.vocabulary.special_names import special_names
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
@@ -113,6 +113,7 @@ def truncated(
         raise InvalidOption("keep", 'must be "start", "end" or "both"')
     if not 0 <= start_percent <= 100:
         raise InvalidOption("start_percent", f"must be 0 to 100, and is {start_percent}")
+    check_type("text", text, str, "str")
     if disallowed_special:
         check_special(encoding, text, allowed_special, disallowed_special)
     found = _truncated(
@@ -157,6 +158,7 @@ def truncated_part(
     Raises:
         BudgetTooSmall, InvalidUnicode, InvalidOption, PieceTooLong: See `truncated`.
     """
+    check_type("text", part, str, "str")
     if keep not in ("start", "end"):
         raise InvalidOption("keep", 'must be "start" or "end" for a part')
     return _truncated(
@@ -185,9 +187,8 @@ def _truncated(
     is_part: bool,
 ) -> Truncation | None:
     """Cut a text, or one with this part; None if the part does not decide."""
-    if not isinstance(text, str):
-        raise wrong_type("text", "str", text)
-    check_least("max_tokens", max_tokens, 0)
+    max_tokens = check_least("max_tokens", max_tokens, 0)
+    check_type("marker", marker, str, "str")
     checked_level(level)
     frame = len(encoding.template) if add_special_tokens else 0
     budget = max_tokens - frame

@@ -10,8 +10,14 @@ from threading import Lock
 from typing import Any, Final, Generic, Literal, TypeVar, cast, overload
 
 from bytepair_engine.backends.interface import DecodeErrors
-from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import BytepairError, InvalidOption, StreamFinished, UnknownTokenId
+from bytepair_engine.encoding import Encoding, check_encoding
+from bytepair_engine.errors import (
+    BytepairError,
+    InvalidOption,
+    StreamFinished,
+    UnknownTokenId,
+    check_type,
+)
 from bytepair_engine.pipeline.decoding import DecoderState
 from bytepair_engine.streaming.stop_strings import StopMatcher, compile_stops
 from bytepair_engine.streaming.utf8 import Utf8Decoder
@@ -122,6 +128,7 @@ class StreamDecoder(Generic[T]):
             raise InvalidOption("errors", 'must be "replace" or "strict"')
         if as_bytes and errors == "strict":
             raise InvalidOption("errors", 'cannot be "strict" together with as_bytes')
+        check_encoding(encoding)
         self._encoding: Final[Encoding] = encoding
         self._whole: Final[dict[int, Any]] = _whole_texts(encoding)
         self._skip: Final = skip_special_tokens
@@ -182,7 +189,11 @@ class StreamDecoder(Generic[T]):
             StreamFinished: `finish` was called.
             Cancelled: The work was cancelled (`CancelScope`); the stream cannot continue.
         """
-        batch = ids if isinstance(ids, (list, tuple)) else list(ids)
+        if isinstance(ids, (list, tuple)):
+            batch = ids
+        else:
+            check_type("ids", ids, Iterable, "token ids")
+            batch = list(ids)
         with self._lock:
             if len(batch) == 1:
                 whole = self._decode_whole(batch[0])

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Final, TypeVar
 
 from bytepair_engine.backends.varint import pack
-from bytepair_engine.encoding import Encoding
+from bytepair_engine.encoding import Encoding, check_encoding
 from bytepair_engine.errors import InvalidOption, SpecialTokenFound, StreamFinished, check_least
 from bytepair_engine.pipeline.definition import NO_TEMPLATE
 from bytepair_engine.streaming.pipeline_split_points import pipeline_split_points
@@ -70,6 +70,7 @@ class _TextStream:
         preceding_text: str = "",
     ) -> None:
         """Start a stream; see `StreamEncoder`."""
+        check_encoding(encoding)
         points = split_points(encoding)
         if points is None:
             raise InvalidOption(

@@ -46,9 +46,12 @@ class Names:
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """Return the known names that are similar to an unknown one: at most three, the most similar
-    first."""
-    return get_close_matches(name, list(known), cutoff=_NEAR) if len(name) <= MAX_CHARACTERS else []
+    """Return the known names that are similar to an unknown one, apart from case: at most three,
+    the most similar first."""
+    if len(name) > MAX_CHARACTERS:
+        return []
+    folded = {each.casefold(): each for each in known}
+    return [folded[each] for each in get_close_matches(name.casefold(), folded, cutoff=_NEAR)]
 
 
 def tie(table: Mapping[str, str]) -> tuple[str, str] | None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 from bytepair_engine.backends.interface import Backend
-from bytepair_engine.errors import InvalidOption, wrong_type
+from bytepair_engine.errors import InvalidOption, check_type, wrong_type
 
 SpecialTokens = Literal["all"] | Collection[str]
 
@@ -34,7 +34,7 @@ class SpecialSets:
 
         Raises:
             InvalidOption: An option is a string other than "all", or contains "".
-            TypeError: An option is no collection.
+            TypeError: An option is no collection of strings.
         """
         if disallowed == "all":
             if not allowed:
@@ -62,7 +62,7 @@ def chosen_names(
 
     Raises:
         InvalidOption: An argument is one string other than "all", or contains "".
-        TypeError: An argument is no collection.
+        TypeError: An argument is no collection of strings.
     """
     known = every if allowed == "all" else _checked("allowed_special", allowed) & every
     if disallowed == "all":
@@ -76,6 +76,8 @@ def _checked(option: str, names: Collection[str]) -> frozenset[str]:
     if not isinstance(names, Iterable):
         raise wrong_type(option, '"all" or a collection of strings', names)
     names = frozenset(names)
-    if "" in names:
-        raise InvalidOption(option, "contains an empty string")
+    for name in names:
+        check_type(f"{option}: each name", name, str, "str")
+        if not name:
+            raise InvalidOption(option, "contains an empty string")
     return names

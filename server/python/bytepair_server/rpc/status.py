@@ -153,12 +153,14 @@ def _unknown_encoding(error: engine.UnknownEncoding) -> Failure:
 
 def _unknown_chat_format(error: chat.UnknownChatFormat) -> Failure:
     name = _quoted(error.name)
-    problem = f"unknown chat format {name!r}" if name else "no chat format given"
+    nearest = ", ".join(error.nearest)
+    among = f", the nearest known: {nearest}" if nearest else ""
+    problem = f"unknown chat format {name!r}{among}" if name else "no chat format given"
     return Failure(
         Code.NOT_FOUND,
         "UNKNOWN_CHAT_FORMAT",
         f"{problem}; ListChatFormats shows what this server has",
-        {"format": name},
+        {"format": name, "nearest": nearest} if nearest else {"format": name},
         field="format",
     )
 
