@@ -104,7 +104,16 @@ def test_a_target_without_a_port(clients: Clients, target: str, remedy: str) -> 
 
 @pytest.mark.parametrize(
     "target",
-    ["[::1]:1", "a.b:1", "unix:a", "unix-abstract:a", "dns:///a", "ipv6:[::1]", "xds:///a"],
+    ["", "http://a:1", "grpc://a:1", "/run/a.sock", "a:65536", "a:99999", "dns:///[::1]:123456"],
+)
+def test_what_is_no_target(clients: Clients, target: str) -> None:
+    with pytest.raises(InvalidOption, match=r"^target: must be host:port, such as localhost:50051"):
+        clients(target)
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["[::1]:1", "a.b:65535", "unix:a", "unix-abstract:99999", "dns:///a", "ipv6:[::1]", "xds:///a"],
 )
 def test_other_targets_are_left_to_grpc(clients: Clients, target: str) -> None:
     clients(target)

@@ -231,6 +231,8 @@ class BaseClient(ABC):
             failure.message = f"no answer from {self.target}: {fault}"
         elif "Failed parsing HTTP/2" in failure.message:
             failure.message = f"something that is not a gRPC server answers at {self.target}"
+        elif "Connection refused" in failure.message:  # by another address of the host
+            failure.message = f"no gRPC server answers at {self.target}"
 
     def _connection_fault(self) -> str | None:
         name = None if self._tls is None else self._tls.server_name

@@ -41,6 +41,11 @@ NOT_GIVEN: Final = NotGiven.NOT_GIVEN
 Timeout = float | None | NotGiven
 Fingerprint = str | None | NotGiven
 
+#: A path or a URL.
+_NO_TARGET: Final = re.compile(r"|/.*|(?:grpc|http)s?://.*")
+_MAX_PORT: Final = 65535
+#: A target with a port that may be too large.
+_LARGE_PORT: Final = re.compile(r"(?!unix).*:(\d{5,9})")
 #: A host or an address in brackets, perhaps with a colon; or an IPv6 address, perhaps with a port.
 _HOST_ALONE: Final = re.compile(
     r"([^:/\[\]]+|\[[^\[\]]+\]):?|([0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)"
@@ -142,10 +147,16 @@ def utf8(field: str, value: str) -> str:
 
 
 def checked_target(target: str) -> str:
-    """Return `target`. Raises InvalidOption if it is a URL, or a host without a port."""
+    """Return `target`. Raises InvalidOption if gRPC would look up another name, or use another
+    port."""
     utf8("target", target)
-    if target.startswith("http") and "://" in target:
-        raise invalid("target", "write host:port, without http:// or https://")
+    port = _LARGE_PORT.fullmatch(target)
+    if _NO_TARGET.fullmatch(target) or (port is not None and int(port[1]) > _MAX_PORT):
+        raise invalid(
+            "target",
+            f"must be host:port, such as {DEFAULT_TARGET}, with a port of at most {_MAX_PORT}; or "
+            f"unix:path; not {target!r}",
+        )
     bare = _HOST_ALONE.fullmatch(target)
     if bare is not None:
         host = bare[1] or f"[{bare[2]}]"
