@@ -1,10 +1,11 @@
 //! Where the longest start or end of a text that has at most a number of tokens can be cut.
 //!
 //! Counts are not monotone, so every place where a text may be cut has to be tried, up to one at and
-//! after which none can fit. Both are found here: marks, from which counts go on, and that place.
+//! after which none can fit. Both are found here: checkpoints, from which counts go on, and that
+//! place.
 //!
-//! *Marks.* The end of a pre-token depends on the text from its start alone, up to where the pattern
-//! looks: `reach` and three characters beyond. A text that is cut at or after that has the same
+//! *Checkpoints.* The end of a pre-token depends on the text from its start alone, up to where the
+//! pattern looks: `reach` and three characters beyond. A text that is cut at or after that has the same
 //! pre-tokens before it, so its count is theirs and that of the rest. Once those before a place have
 //! more tokens than there may be, no text that is cut after what they looked at can fit.
 //!
@@ -38,11 +39,11 @@ const MIN_HALVED: usize = 4;
 
 /// A place before which all pre-tokens are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
+pub struct Checkpoint {
     /// The end of a pre-token.
     pub place: usize,
     /// A text cut here or later has the same pre-tokens up to `place`.
-    pub settled: usize,
+    pub valid_from: usize,
     /// The tokens before `place`.
     pub count: usize,
 }
@@ -51,7 +52,7 @@ pub struct Mark {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fit {
     /// In order; the first is the start of the text.
-    pub marks: Vec<Mark>,
+    pub checkpoints: Vec<Checkpoint>,
     /// A text cut here or later has too many tokens; None where the whole text fits.
     pub beyond: Option<usize>,
     /// Of some texts cut before that: where, and how many tokens they have.
@@ -83,23 +84,23 @@ impl Bpe {
         is_complete: bool,
         near: usize,
     ) -> Option<Fit> {
-        let mut marks = vec![Mark::default()];
+        let mut checkpoints = vec![Checkpoint::default()];
         let mut ends = Ends::new();
         while !cancel::is_set() {
-            let last = marks[marks.len() - 1];
+            let last = checkpoints[checkpoints.len() - 1];
             if last.place == text.len() {
                 return is_complete.then_some(Fit {
-                    marks,
+                    checkpoints,
                     beyond: None,
                     counts: Counts::new(),
                 });
             }
             self.splitter().fill(text, last.place, &mut ends);
             for group in ends.as_slice().chunks(GROUP) {
-                let last = marks[marks.len() - 1];
+                let last = checkpoints[checkpoints.len() - 1];
                 let count = last.count + self.count_pieces(text.as_bytes(), last.place, group);
                 if count > budget {
-                    return self.search_group(text, budget, is_complete, near, group, marks);
+                    return self.search_group(text, budget, is_complete, near, group, checkpoints);
                 }
                 let start = if group.len() > 1 {
                     group[group.len() - 2]
@@ -107,7 +108,7 @@ impl Bpe {
                     last.place
                 };
                 let end = group[group.len() - 1];
-                marks.push(self.mark(text, is_complete, last, start..end, count));
+                checkpoints.push(self.checkpoint(text, is_complete, last, start..end, count));
             }
         }
         None
@@ -121,12 +122,12 @@ impl Bpe {
         is_complete: bool,
         near: usize,
         group: &[usize],
-        mut marks: Vec<Mark>,
+        mut checkpoints: Vec<Checkpoint>,
     ) -> Option<Fit> {
-        // Half of them at once, as long as they fit: fewer marks, and fewer calls.
+        // Half of them at once, as long as they fit: fewer checkpoints, and fewer calls.
         let mut group = group;
         while group.len() > MIN_HALVED {
-            let last = marks[marks.len() - 1];
+            let last = checkpoints[checkpoints.len() - 1];
             let (half, rest) = group.split_at(group.len() / 2);
             let count = last.count + self.count_pieces(text.as_bytes(), last.place, half);
             if count > budget {
@@ -135,31 +136,31 @@ impl Bpe {
             }
             let start = half[half.len() - 2];
             let end = half[half.len() - 1];
-            marks.push(self.mark(text, is_complete, last, start..end, count));
+            checkpoints.push(self.checkpoint(text, is_complete, last, start..end, count));
             group = rest;
         }
         for &end in group {
-            let last = marks[marks.len() - 1];
+            let last = checkpoints[checkpoints.len() - 1];
             let count = last.count + self.count_pieces(text.as_bytes(), last.place, &[end]);
-            let next = self.mark(text, is_complete, last, last.place..end, count);
+            let next = self.checkpoint(text, is_complete, last, last.place..end, count);
             if count <= budget {
-                marks.push(next);
+                checkpoints.push(next);
                 continue;
             }
-            let (beyond, counts) = if next.settled - last.place <= near {
-                (next.settled, Counts::new())
+            let (beyond, counts) = if next.valid_from - last.place <= near {
+                (next.valid_from, Counts::new())
             } else {
                 self.look_into(text, last.place, end, budget - last.count)
             };
             // A text that is cut earlier has other pre-tokens before this one.
-            let beyond = beyond.max(last.settled);
+            let beyond = beyond.max(last.valid_from);
             if beyond >= text.len() && !is_complete {
                 return None;
             }
             let before =
-                |(place, count)| (place >= last.settled).then(|| (place, last.count + count));
+                |(place, count)| (place >= last.valid_from).then(|| (place, last.count + count));
             return Some(Fit {
-                marks,
+                checkpoints,
                 beyond: Some(ceil(text, beyond)),
                 counts: counts.into_iter().filter_map(before).collect(),
             });
@@ -315,26 +316,26 @@ impl Bpe {
             .unwrap_or(0)
     }
 
-    /// The mark at the end of a pre-token; settled no earlier than `last`.
-    fn mark(
+    /// The checkpoint at the end of a pre-token; valid no earlier than `last`.
+    fn checkpoint(
         &self,
         text: &str,
         is_complete: bool,
-        last: Mark,
+        last: Checkpoint,
         pre_token: Range<usize>,
         count: usize,
-    ) -> Mark {
+    ) -> Checkpoint {
         let (bytes, Range { start, end }) = (text.as_bytes(), pre_token);
         let reach = self.splitter().reach(bytes, start, end) + PEEK;
         // What follows an incomplete text may move the end.
-        let settled = if is_complete || reach < bytes.len() {
+        let valid_from = if is_complete || reach < bytes.len() {
             self.splitter().reach_of_cut(bytes, start, end) + PEEK
         } else {
             reach
         };
-        Mark {
+        Checkpoint {
             place: end,
-            settled: ceil(text, settled).max(last.settled),
+            valid_from: ceil(text, valid_from).max(last.valid_from),
             count,
         }
     }

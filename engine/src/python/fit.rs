@@ -10,7 +10,7 @@ use crate::fit::Counts;
 use crate::output::offsets::{OffsetUnit, in_units};
 use crate::pipeline::{NameSet, Pipeline};
 
-/// Marks (place, settled, count), the place beyond, and counts by place.
+/// Checkpoints (place, valid_from, count), the place beyond, and counts by place.
 pub(super) type Found = Option<(
     Vec<(usize, usize, usize)>,
     Option<usize>,
@@ -31,13 +31,14 @@ pub(super) fn fit_start(
     let utf8 = utf8(text)?;
     released(text.py(), utf8.len(), || {
         let fit = core.fit_start(utf8, budget, is_complete, near)?;
-        let places = in_code_points(utf8, fit.marks.iter().map(|mark| mark.place));
-        let settled = in_code_points(utf8, fit.marks.iter().map(|mark| mark.settled));
-        let counts = fit.marks.iter().map(|mark| mark.count);
-        let marks = places.into_iter().zip(settled).zip(counts);
-        let marks = marks.map(|((place, settled), count)| (place, settled, count));
+        let found = &fit.checkpoints;
+        let places = in_code_points(utf8, found.iter().map(|at| at.place));
+        let valid_from = in_code_points(utf8, found.iter().map(|at| at.valid_from));
+        let counts = found.iter().map(|at| at.count);
+        let checkpoints = places.into_iter().zip(valid_from).zip(counts);
+        let checkpoints = checkpoints.map(|((place, from), count)| (place, from, count));
         let (beyond, counts) = end(utf8, fit.beyond, &fit.counts);
-        Some((marks.collect(), beyond, counts))
+        Some((checkpoints.collect(), beyond, counts))
     })
 }
 

@@ -105,10 +105,10 @@ class Fits(Protocol):
         """Search for the longest start that fits.
 
         Returns:
-            The marks from which counting can continue (`context.core_search.Mark`); the position at
-            and after which no cut fits, None if the whole text fits; and the counts of some texts
-            that are cut before it, by the position of the cut. None if an incomplete text is too
-            short to decide.
+            The checkpoints from which counting can continue (`context.core_search.Checkpoint`); the
+            position at and after which no cut fits, None if the whole text fits; and the counts of
+            some texts that are cut before it, by the position of the cut. None if an incomplete
+            text is too short to decide.
         """
 
     def fit_end(

@@ -26,18 +26,18 @@ MAX_CHARACTERS: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Checkpoint:
     """A position up to which tokens are counted.
 
     Attributes:
         position: The position.
         count: The number of tokens between it and the start of the search.
-        settled: For `forwards`: a text cut here or later has the same tokens before `position`.
+        valid_from: For `forwards`: a text cut here or later has the same tokens before `position`.
     """
 
     position: int
     count: int
-    settled: int = 0
+    valid_from: int = 0
 
 
 class CoreSearch:
@@ -53,25 +53,28 @@ class CoreSearch:
 
     def forwards(
         self, start: int, budget: int, is_complete: bool
-    ) -> tuple[list[Mark], int | None, dict[int, int]]:
+    ) -> tuple[list[Checkpoint], int | None, dict[int, int]]:
         """Search as `Measure.forwards` does, whose result this is; and return the counts of some
         texts from `start`, by their end."""
-        marks = [Mark(start, 0)]
+        checkpoints = [Checkpoint(start, 0)]
         counts: dict[int, int] = {}
         while True:
-            last = marks.pop()
+            last = checkpoints.pop()
             at, before = last.position, last.count
             special, found = self._stretch_forwards(at, budget - before, is_complete)
             if found is None:
-                return [*marks, last], None, counts
+                return [*checkpoints, last], None, counts
             more, beyond, known = found
             counts.update((at + place, before + count) for place, count in known)
-            marks += [Mark(at + to, before + count, at + settled) for to, settled, count in more]
+            checkpoints += [
+                Checkpoint(at + to, before + count, at + valid_from)
+                for to, valid_from, count in more
+            ]
             if beyond is not None or special is None:
-                return marks, None if beyond is None else at + beyond, counts
-            if marks[-1].count == budget:
-                return marks, special.end(), counts
-            marks.append(Mark(special.end(), marks[-1].count + 1, special.end()))
+                return checkpoints, None if beyond is None else at + beyond, counts
+            if checkpoints[-1].count == budget:
+                return checkpoints, special.end(), counts
+            checkpoints.append(Checkpoint(special.end(), checkpoints[-1].count + 1, special.end()))
 
     def _stretch_forwards(
         self, start: int, budget: int, is_complete: bool

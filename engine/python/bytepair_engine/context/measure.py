@@ -18,8 +18,8 @@ from bytepair_engine.context.core_search import (
     CHARACTERS_PER_TOKEN,
     EXTRA_CHARACTERS,
     MAX_CHARACTERS,
+    Checkpoint,
     CoreSearch,
-    Mark,
 )
 from bytepair_engine.context.text_split_points import TextSplitPoints
 from bytepair_engine.context.valid_cuts import valid_cuts
@@ -74,40 +74,40 @@ class Measure:
             text, limit=limit, allowed_special=self._allowed, disallowed_special=()
         )
 
-    def count_after(self, mark: int, text: str, limit: int | None = None) -> int:
-        """Return the tokens that `text` adds after the split point `mark`, or `limit` + 1."""
-        if not self._has_context or mark == 0:
+    def count_after(self, place: int, text: str, limit: int | None = None) -> int:
+        """Return the tokens that `text` adds after the split point `place`, or `limit` + 1."""
+        if not self._has_context or place == 0:
             return self.count(text, limit)
-        before = self.text[mark - 1]
+        before = self.text[place - 1]
         own = self.count(before)
         return self.count(before + text, None if limit is None else limit + own) - own
 
     def forwards(
         self, start: int, budget: int, *, is_complete: bool = True
-    ) -> tuple[list[Mark], int | None]:
+    ) -> tuple[list[Checkpoint], int | None]:
         """Find where to look for the end of the longest text from `start` within `budget` tokens.
 
         Returns:
-            Marks within the budget, ascending; and a position at and after which every text exceeds
-            the budget. None if the whole text fits: then the last mark is its end. None too if
-            a text that is not complete does not decide.
+            Checkpoints within the budget, ascending; and a position at and after which every text
+            exceeds the budget. None if the whole text fits: then the last one is its end. None too
+            if a text that is not complete does not decide.
         Raises:
             PieceTooLong: Too much text has no split point.
         """
         if self._core is not None:
-            marks, place, counts = self._core.forwards(start, budget, is_complete)
+            checkpoints, place, counts = self._core.forwards(start, budget, is_complete)
             self._counts = start, counts
-            return marks, place
+            return checkpoints, place
         end = len(self.text)
         beyond: int | None = None
-        marks = [Mark(start, 0)]
+        checkpoints = [Checkpoint(start, 0)]
         step = (budget + 1) * CHARACTERS_PER_TOKEN + _NEAR
         while beyond is None:
-            last = marks[-1]
+            last = checkpoints[-1]
             guess = last.position + step
             position = end if guess >= end else self.points.last(last.position, guess)
             if position == last.position < end:
-                if (found := self._by_starts(marks, budget, is_complete)) is not None:
+                if (found := self._by_starts(checkpoints, budget, is_complete)) is not None:
                     return found
                 step *= 4
                 continue
@@ -115,15 +115,15 @@ class Measure:
             if count > budget:
                 beyond = position
             else:
-                marks.append(Mark(position, count))
+                checkpoints.append(Checkpoint(position, count))
                 if position == end:
-                    return marks, None
+                    return checkpoints, None
                 step = (budget - count + 1) * CHARACTERS_PER_TOKEN + _NEAR
-        while beyond - marks[-1].position > _NEAR:
-            last = marks[-1]
+        while beyond - checkpoints[-1].position > _NEAR:
+            last = checkpoints[-1]
             near = self.points.near_middle(last.position, beyond)
             if near is None:
-                if (found := self._by_starts(marks, budget, is_complete)) is not None:
+                if (found := self._by_starts(checkpoints, budget, is_complete)) is not None:
                     return found
                 beyond = min(beyond, last.position + self._most(budget - last.count) + 1)
                 self._check(last.position, beyond)
@@ -132,15 +132,15 @@ class Measure:
             if count > budget:
                 beyond = near
             else:
-                marks.append(Mark(near, count))
-        return marks, beyond
+                checkpoints.append(Checkpoint(near, count))
+        return checkpoints, beyond
 
     def _by_starts(
-        self, marks: list[Mark], budget: int, is_complete: bool
-    ) -> tuple[list[Mark], int | None] | None:
+        self, checkpoints: list[Checkpoint], budget: int, is_complete: bool
+    ) -> tuple[list[Checkpoint], int | None] | None:
         """Return the result of `forwards` by the counts of all starts of the text from the last
-        mark; None if they are not known."""
-        start, last = marks[0].position, marks[-1]
+        checkpoint; None if they are not known."""
+        start, last = checkpoints[0].position, checkpoints[-1]
         cuts = valid_cuts(self._encoding, self._allowed)
         if cuts is None:
             return None
@@ -154,7 +154,7 @@ class Measure:
             counted = self._encoding.cut_counts(window, limit, self._allowed)
             cancel.check()
             if counted is None:  # every position is tried
-                return marks, len(self.text) if is_complete else None
+                return checkpoints, len(self.text) if is_complete else None
             known, counts = counted
             beyond = None
             if known is not None:
@@ -175,35 +175,41 @@ class Measure:
         )
         if beyond is not None:
             self._characters = min(MAX_CHARACTERS, beyond * 5 // (limit * 4 + 4) + 1)
-            return marks, first + beyond
+            return checkpoints, first + beyond
         if known is not None or not is_complete:
-            return marks, None
-        marks.append(Mark(len(self.text), counts[-1][1] + more if counts else last.count))
-        return (marks, None) if marks[-1].count <= budget else (marks[:-1], len(self.text))
+            return checkpoints, None
+        checkpoints.append(
+            Checkpoint(len(self.text), counts[-1][1] + more if counts else last.count)
+        )
+        return (
+            (checkpoints, None)
+            if checkpoints[-1].count <= budget
+            else (checkpoints[:-1], len(self.text))
+        )
 
     def backwards(
         self, start: int, end: int, budget: int, *, is_complete: bool = True
-    ) -> tuple[list[Mark], int | None]:
+    ) -> tuple[list[Checkpoint], int | None]:
         """As `forwards`, for the start of the longest text that ends at `end`.
 
         Returns:
-            Marks within the budget, descending; and a position at and before which every text
-            exceeds the budget. None if all text from `start` fits: then the last mark is `start`.
+            Checkpoints within the budget, descending; and a position at and before which every text
+            exceeds the budget. None if all text from `start` fits: then the last one is `start`.
         Raises:
             PieceTooLong: Too much text has no split point.
         """
         if self._core is not None:
             return self._core_backwards(self._core, start, end, budget, is_complete)
         beyond: int | None = None
-        marks = [Mark(end, 0)]
+        checkpoints = [Checkpoint(end, 0)]
         step = (budget + 1) * CHARACTERS_PER_TOKEN + _NEAR
         while beyond is None:
-            last = marks[-1]
+            last = checkpoints[-1]
             guess = last.position - step
             low = max(start, guess - step)
             position = start if guess <= start else self.points.last(low, guess)
             if position == low < guess:
-                if (found := self._by_ends(marks, start, budget, is_complete)) is not None:
+                if (found := self._by_ends(checkpoints, start, budget, is_complete)) is not None:
                     return found
                 step *= 4
                 continue
@@ -211,15 +217,15 @@ class Measure:
             if count > budget:
                 beyond = position
             else:
-                marks.append(Mark(position, count))
+                checkpoints.append(Checkpoint(position, count))
                 if position == start:
-                    return marks, None
+                    return checkpoints, None
                 step = (budget - count + 1) * CHARACTERS_PER_TOKEN + _NEAR
-        while marks[-1].position - beyond > _NEAR:
-            last = marks[-1]
+        while checkpoints[-1].position - beyond > _NEAR:
+            last = checkpoints[-1]
             near = self.points.near_middle(beyond, last.position)
             if near is None:
-                if (found := self._by_ends(marks, start, budget, is_complete)) is not None:
+                if (found := self._by_ends(checkpoints, start, budget, is_complete)) is not None:
                     return found
                 beyond = max(beyond, last.position - self._most(budget - last.count) - 1)
                 self._check(beyond, last.position)
@@ -228,15 +234,15 @@ class Measure:
             if count > budget:
                 beyond = near
             else:
-                marks.append(Mark(near, count))
-        return marks, beyond
+                checkpoints.append(Checkpoint(near, count))
+        return checkpoints, beyond
 
     def _by_ends(
-        self, marks: list[Mark], start: int, budget: int, is_complete: bool
-    ) -> tuple[list[Mark], int | None] | None:
+        self, checkpoints: list[Checkpoint], start: int, budget: int, is_complete: bool
+    ) -> tuple[list[Checkpoint], int | None] | None:
         """Return the result of `backwards` by the counts of all ends of the text up to the last
-        mark; None if they are not known."""
-        last, text = marks[-1], self.text
+        checkpoint; None if they are not known."""
+        last, text = checkpoints[-1], self.text
         cuts = valid_ends(self._encoding, self._allowed)
         if cuts is None:
             return None
@@ -253,7 +259,7 @@ class Measure:
             counted = self._encoding.cut_counts(window, limit, self._allowed, cuts.front)
             cancel.check()
             if counted is None:  # every position is tried
-                return marks, start if is_complete else None
+                return checkpoints, start if is_complete else None
             known, counts = counted
             place = None
             if known is not None:
@@ -265,71 +271,84 @@ class Measure:
                 break
             length *= 2
         if place is None and not is_complete:
-            return marks, None
+            return checkpoints, None
         given = {first + at: count + last.count for at, count in counts}
         ends = cuts.known(text, first, given)
         if place is None:
             count = self._between(start, start, last.position, limit)
             if count <= limit:
-                return [*marks, Mark(start, last.count + count)], None
+                return [*checkpoints, Checkpoint(start, last.count + count)], None
             if min(ends, default=last.position) - start > LONGEST:
                 return None
-        self._end_counts = marks[0].position, ends
+        self._end_counts = checkpoints[0].position, ends
         if place is None:
-            return marks, start
+            return checkpoints, start
         self._characters = (last.position - place) * 5 // (limit * 4 + 4) + 1
         self._characters = min(MAX_CHARACTERS, self._characters)
-        return marks, place - 1
+        return checkpoints, place - 1
 
     def _core_backwards(
         self, core: CoreSearch, start: int, end: int, budget: int, is_complete: bool
-    ) -> tuple[list[Mark], int | None]:
+    ) -> tuple[list[Checkpoint], int | None]:
         first, counts = core.backwards(start, end, budget, is_complete)
         self._end_counts = end, counts
-        marks = [Mark(end, 0)]
+        checkpoints = [Checkpoint(end, 0)]
         if first is None:
             if start in counts:
-                marks.append(Mark(start, counts[start]))
-            return marks, None
+                checkpoints.append(Checkpoint(start, counts[start]))
+            return checkpoints, None
         near = self.points.last(first, min(first + EXTRA_CHARACTERS, end - 1))
         if near > first:
-            marks.append(Mark(near, self.count_after(near, self.text[near:end])))
-        return marks, first - 1
+            checkpoints.append(Checkpoint(near, self.count_after(near, self.text[near:end])))
+        return checkpoints, first - 1
 
-    def mark_before(self, marks: list[Mark], position: int) -> Mark:
-        """Return the last mark of `forwards` that is valid for a text cut at `position`."""
+    def checkpoint_before(self, checkpoints: list[Checkpoint], position: int) -> Checkpoint:
+        """Return the last checkpoint of `forwards` that is valid for a text cut at `position`."""
         return next(
-            mark
-            for mark in reversed(marks)
-            if (mark.position < position and mark.settled <= position) or mark is marks[0]
+            checkpoint
+            for checkpoint in reversed(checkpoints)
+            if (checkpoint.position < position and checkpoint.valid_from <= position)
+            or checkpoint is checkpoints[0]
         )
 
-    def count_to(self, marks: list[Mark], position: int, suffix: str = "", *, limit: int) -> int:
-        """Return the tokens from the first mark of `forwards` to `position`, followed by `suffix`.
+    def count_to(
+        self, checkpoints: list[Checkpoint], position: int, suffix: str = "", *, limit: int
+    ) -> int:
+        """Return the tokens from the first one of `forwards` to `position`, followed by `suffix`.
         The result is above `limit` if there are more."""
         start, counts = self._counts
-        if not suffix and start == marks[0].position and position in counts:
+        if not suffix and start == checkpoints[0].position and position in counts:
             return counts[position]
-        mark = self.mark_before(marks, position)
-        text = self.text[mark.position : position] + suffix
-        if mark is marks[0]:
+        checkpoint = self.checkpoint_before(checkpoints, position)
+        text = self.text[checkpoint.position : position] + suffix
+        if checkpoint is checkpoints[0]:
             return self.count(text, limit)
-        return mark.count + self.count_after(mark.position, text, limit - mark.count)
+        return checkpoint.count + self.count_after(
+            checkpoint.position, text, limit - checkpoint.count
+        )
 
     def count_from(
-        self, marks: list[Mark], position: int, start: int = 0, prefix: str = "", *, limit: int
+        self,
+        checkpoints: list[Checkpoint],
+        position: int,
+        start: int = 0,
+        prefix: str = "",
+        *,
+        limit: int,
     ) -> int:
-        """Return the tokens from `position` to the first mark of `backwards`, after a `prefix` that
+        """Return the tokens from `position` to the first one of `backwards`, after a `prefix` that
         follows the split point `start`; 0 for the start of the text. A number above `limit` if
         there are more."""
         end, counts = self._end_counts
-        if not prefix and end == marks[0].position and position in counts:
+        if not prefix and end == checkpoints[0].position and position in counts:
             return counts[position]
-        mark = next(
-            mark for mark in reversed(marks) if mark.position > position or mark is marks[0]
+        checkpoint = next(
+            checkpoint
+            for checkpoint in reversed(checkpoints)
+            if checkpoint.position > position or checkpoint is checkpoints[0]
         )
-        text = prefix + self.text[position : mark.position]
-        return mark.count + self.count_after(start, text, max(0, limit - mark.count))
+        text = prefix + self.text[position : checkpoint.position]
+        return checkpoint.count + self.count_after(start, text, max(0, limit - checkpoint.count))
 
     def _between(self, start: int, position: int, end: int, limit: int) -> int:
         """Return the tokens between two split points of the text from `start`, or `limit` + 1."""

@@ -9,7 +9,7 @@ from typing import Final
 from bytepair_engine import cancel
 from bytepair_engine.backends.reference import check_unicode
 from bytepair_engine.context.boundaries import LEVELS, Boundaries, Level, checked_level
-from bytepair_engine.context.core_search import Mark
+from bytepair_engine.context.core_search import Checkpoint
 from bytepair_engine.context.measure import Measure, check_special
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import (
@@ -222,14 +222,14 @@ class Chunker:
         """
         budget = self._options.max_tokens - self._frame
         is_complete = known is None
-        marks, beyond = self._measure.forwards(start, max(budget, 0), is_complete=is_complete)
+        checkpoints, beyond = self._measure.forwards(start, max(budget, 0), is_complete=is_complete)
         if known is not None and (beyond is None or beyond > known):
             return None
         if beyond is None:
-            return self._chunk(start, len(self._text), last_end, marks[-1].count, "paragraph")
+            return self._chunk(start, len(self._text), last_end, checkpoints[-1].count, "paragraph")
         least = self._options.max_tokens * self._options.min_fill_percent
         for level in self._options.levels:
-            found = self._last(level, marks, beyond, budget)
+            found = self._last(level, checkpoints, beyond, budget)
             if found is None:
                 continue
             end, count = found
@@ -250,24 +250,24 @@ class Chunker:
         budget = self._options.overlap_tokens
         if budget == 0:
             return chunk.end
-        marks, beyond = self._measure.backwards(chunk.start, chunk.end, budget)
+        checkpoints, beyond = self._measure.backwards(chunk.start, chunk.end, budget)
         first = chunk.start if beyond is None else max(chunk.start, beyond)
         for place in self._boundaries.up("grapheme", first, chunk.end):
             if place >= chunk.end:
                 break
             if not self._measure.points.splits_special(place) and (
-                self._measure.count_from(marks, place, limit=budget) <= budget
+                self._measure.count_from(checkpoints, place, limit=budget) <= budget
             ):
                 return place
         return chunk.end
 
     def _last(
-        self, level: Level, marks: list[Mark], beyond: int, budget: int
+        self, level: Level, checkpoints: list[Checkpoint], beyond: int, budget: int
     ) -> tuple[int, int] | None:
         """Return the last boundary with at most `budget` tokens before it, and their number."""
-        for place in self._boundaries.down(level, beyond - 1, marks[0].position):
+        for place in self._boundaries.down(level, beyond - 1, checkpoints[0].position):
             if not self._measure.points.splits_special(place):
-                count = self._measure.count_to(marks, place, limit=max(budget, 0))
+                count = self._measure.count_to(checkpoints, place, limit=max(budget, 0))
                 if count <= budget:
                     return place, count
         return None

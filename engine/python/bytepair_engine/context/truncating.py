@@ -15,7 +15,7 @@ from bytepair_engine.context.boundaries import (
     stable_from,
     stable_until,
 )
-from bytepair_engine.context.core_search import Mark
+from bytepair_engine.context.core_search import Checkpoint
 from bytepair_engine.context.measure import LONGEST, Measure, check_special
 from bytepair_engine.context.text_split_points import RULE_CONTEXT
 from bytepair_engine.encoding import Encoding
@@ -198,10 +198,10 @@ def _truncated(
             if found is not None:
                 return found
         search = _Search(encoding, text, level, marker, allowed_special)
-        marks, beyond = search.bounds(keep, max(budget, 0), is_part)
+        checkpoints, beyond = search.bounds(keep, max(budget, 0), is_part)
         if is_part and beyond is None:
             return None
-        found = search.run(keep, budget, start_percent, marks, beyond)
+        found = search.run(keep, budget, start_percent, checkpoints, beyond)
     except InvalidUnicode:
         check_unicode(text)  # raises with the offset in the whole text
         raise
@@ -257,35 +257,40 @@ class _Search:
             raise InvalidOption("marker", "must not contain a special token")
         self.marker_count: Final = self._measure.count(marker)
 
-    def bounds(self, keep: Keep, budget: int, is_part: bool) -> tuple[list[Mark], int | None]:
+    def bounds(self, keep: Keep, budget: int, is_part: bool) -> tuple[list[Checkpoint], int | None]:
         """Return where to look, as `Measure.forwards` and `backwards` do: None if all text fits,
         and if a part does not decide."""
         measure, text = self._measure, self._text
         if keep == "end":
-            marks, beyond = measure.backwards(0, len(text), budget, is_complete=not is_part)
+            checkpoints, beyond = measure.backwards(0, len(text), budget, is_complete=not is_part)
             # Split points are known where the rules for them see the text before.
             is_known = beyond is not None and beyond > max(stable_from(text), RULE_CONTEXT)
         else:
-            marks, beyond = measure.forwards(0, budget, is_complete=not is_part)
+            checkpoints, beyond = measure.forwards(0, budget, is_complete=not is_part)
             is_known = beyond is not None and beyond <= stable_until(text)
-        return marks, beyond if is_known or not is_part else None
+        return checkpoints, beyond if is_known or not is_part else None
 
     def run(
-        self, keep: Keep, budget: int, start_percent: int, marks: list[Mark], beyond: int | None
+        self,
+        keep: Keep,
+        budget: int,
+        start_percent: int,
+        checkpoints: list[Checkpoint],
+        beyond: int | None,
     ) -> Truncation | None:
         """Truncate the text to `budget` tokens; None if not even the marker fits."""
         length = len(self._text)
         if beyond is None and budget >= 0:
             kept = ((0, length),) if self._text else ()
-            return Truncation(self._text, marks[-1].count, False, kept, None)
+            return Truncation(self._text, checkpoints[-1].count, False, kept, None)
         if self.marker_count > budget:
             return None
         beyond = beyond or 0
         if keep == "start":
-            end, level = self._start(marks, beyond, budget)
+            end, level = self._start(checkpoints, beyond, budget)
             return self._made(end, length, level)
         if keep == "end":
-            start, level = self._end(marks, beyond, budget)
+            start, level = self._end(checkpoints, beyond, budget)
             return self._made(0, start, level)
         return self._both(budget, start_percent)
 
@@ -293,14 +298,14 @@ class _Search:
         """Keep the longest start within its share, then the longest end within the rest."""
         measure, length = self._measure, len(self._text)
         share = (budget - self.marker_count) * start_percent // 100
-        marks, beyond = measure.forwards(0, share)
-        end, level = self._start(marks, length if beyond is None else beyond, budget, share)
-        # The tokens before this mark do not depend on the text after it.
-        mark = measure.mark_before(marks, end)
-        remaining = budget - mark.count
+        checkpoints, beyond = measure.forwards(0, share)
+        end, level = self._start(checkpoints, length if beyond is None else beyond, budget, share)
+        # The tokens before this checkpoint do not depend on the text after it.
+        checkpoint = measure.checkpoint_before(checkpoints, end)
+        remaining = budget - checkpoint.count
         rest, beyond = measure.backwards(end, length, remaining)
-        prefix = self._text[mark.position : end] + self._marker
-        start, end_level = self._end(rest, beyond or 0, remaining, end, mark.position, prefix)
+        prefix = self._text[checkpoint.position : end] + self._marker
+        start, end_level = self._end(rest, beyond or 0, remaining, end, checkpoint.position, prefix)
         return self._made(end, start, end_level if start < length else level)
 
     def _made(self, end: int, start: int, level: Level) -> Truncation:
@@ -311,7 +316,7 @@ class _Search:
         return Truncation(text, self._measure.count(text), True, kept, level)
 
     def _start(
-        self, marks: list[Mark], beyond: int, budget: int, share: int | None = None
+        self, checkpoints: list[Checkpoint], beyond: int, budget: int, share: int | None = None
     ) -> tuple[int, Level]:
         """Return the end of the longest start that fits with the marker, and alone fits `share`."""
         measure = self._measure
@@ -320,25 +325,28 @@ class _Search:
             for place in self._boundaries.down(level, high):
                 if (
                     self._is_cut(place, self._left_of(place), self._marker)
-                    or (share is not None and measure.count_to(marks, place, limit=share) > share)
-                    or measure.count_to(marks, place, self._marker, limit=budget) > budget
+                    or (
+                        share is not None
+                        and measure.count_to(checkpoints, place, limit=share) > share
+                    )
+                    or measure.count_to(checkpoints, place, self._marker, limit=budget) > budget
                 ):
-                    self._check_work(measure.mark_before(marks, place).position)
+                    self._check_work(measure.checkpoint_before(checkpoints, place).position)
                     continue
                 return place, level
         return 0, self._levels[-1]
 
     def _end(
         self,
-        marks: list[Mark],
+        checkpoints: list[Checkpoint],
         beyond: int,
         budget: int,
         after: int = 0,
-        mark: int = 0,
+        split_point: int = 0,
         prefix: str | None = None,
     ) -> tuple[int, Level]:
         """Return the start of the longest end, after `after`, that fits behind the marker, or
-        behind a `prefix` that follows the split point `mark`."""
+        behind a `prefix` that follows the split point `split_point`."""
         prefix = self._marker if prefix is None else prefix
         # `prefix` may start inside a name.
         left = self._left_of(after) + self._marker
@@ -348,17 +356,20 @@ class _Search:
                     break
                 if (
                     not self._is_cut(place, left, self._text[place : place + self._names.longest])
-                    and self._measure.count_from(marks, place, mark, prefix, limit=budget) <= budget
+                    and self._measure.count_from(
+                        checkpoints, place, split_point, prefix, limit=budget
+                    )
+                    <= budget
                 ):
                     return place, level
-                self._check_work(mark)
+                self._check_work(split_point)
         return len(self._text), self._levels[-1]
 
-    def _check_work(self, mark: int) -> None:
+    def _check_work(self, place: int) -> None:
         """Raise PieceTooLong if so much text was counted that only long text without a split point
-        can be why; `mark` is the split point before it."""
+        can be why; `place` is the split point before it."""
         if self._measure.counted > _MOST_COUNTED * len(self._text) + _ALWAYS_COUNTED:
-            raise PieceTooLong(LONGEST, len(self._text[:mark].encode()))
+            raise PieceTooLong(LONGEST, len(self._text[:place].encode()))
 
     def _left_of(self, place: int) -> str:
         """Return the text before a position that may be in one name with the text after it."""
