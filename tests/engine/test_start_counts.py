@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from bytepair_engine import Encoding, EncodingSpec, load_encoding
-from bytepair_engine.context.valid_cuts import ValidCuts, cuts_of_pipeline, valid_cuts
-from bytepair_engine.context.valid_ends import ValidEnds, ends_of_pipeline, valid_ends
+from bytepair_engine.context.valid_cuts import ValidCuts
+from bytepair_engine.context.valid_ends import ValidEnds
 from bytepair_engine.pipeline.native import build
 from support.context_formats import OTHERS, other, written
 from support.context_laws import PARTS
@@ -110,7 +110,7 @@ def plain(name: str, folder: Path) -> Encoding:
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_formats(name: str, of_ends: bool, tmp_path: Path) -> None:
     encoding = plain(name, tmp_path)
-    cuts = (valid_ends if of_ends else valid_cuts)(encoding, frozenset())
+    cuts = (ValidEnds if of_ends else ValidCuts).of(encoding, frozenset())
     if cuts is None:
         unknown = UNKNOWN | PUT_BEFORE if of_ends else UNKNOWN
         assert name in unknown or name.startswith("split ")
@@ -141,7 +141,7 @@ def test_random_pipelines(part: int, of_ends: bool) -> None:
         pipeline = random_pipeline(rng)
         names = [token.name for token in pipeline.added if token.special]
         allowed = frozenset(name for name in names if rng.random() < 0.3)
-        cuts = (ends_of_pipeline if of_ends else cuts_of_pipeline)(pipeline, allowed)
+        cuts = (ValidEnds if of_ends else ValidCuts).of_pipeline(pipeline, allowed)
         if cuts is None:
             continue
         core = build(pipeline, 1 << 20)

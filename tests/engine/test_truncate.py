@@ -13,7 +13,7 @@ from bytepair_engine import Encoding, get_encoding, list_encodings
 from bytepair_engine.context.boundaries import LEVELS, Level
 from bytepair_engine.context.measure import Measure
 from bytepair_engine.context.truncating import Keep, truncated, truncated_part
-from bytepair_engine.context.valid_ends import valid_ends
+from bytepair_engine.context.valid_ends import ValidEnds
 from bytepair_engine.errors import (
     BudgetTooSmall,
     InvalidOption,
@@ -195,7 +195,7 @@ def test_a_part_gives_what_the_whole_does_in_other_formats(name: str, tmp_path: 
         place, level = rng.randrange(len(text) + 1), rng.choice(LEVELS)
         most, marker = rng.randrange(6), rng.choice(MARKERS)
         decided += check_part(encoding, text, place, most, keep, level, marker)
-    assert decided > 10 or valid_ends(encoding, frozenset()) is None
+    assert decided > 10 or ValidEnds.of(encoding, frozenset()) is None
 
 
 def check_part(

@@ -22,8 +22,8 @@ from bytepair_engine.context.core_search import (
     CoreSearch,
 )
 from bytepair_engine.context.text_split_points import TextSplitPoints
-from bytepair_engine.context.valid_cuts import valid_cuts
-from bytepair_engine.context.valid_ends import valid_ends
+from bytepair_engine.context.valid_cuts import ValidCuts
+from bytepair_engine.context.valid_ends import ValidEnds
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import PieceTooLong, SpecialTokenFound
 from bytepair_engine.vocabulary.special_names import special_names
@@ -141,7 +141,7 @@ class Measure:
         """Return the result of `forwards` by the counts of all starts of the text from the last
         checkpoint; None if they are not known."""
         start, last = checkpoints[0].position, checkpoints[-1]
-        cuts = valid_cuts(self._encoding, self._allowed)
+        cuts = ValidCuts.of(self._encoding, self._allowed)
         if cuts is None:
             return None
         first = last.position - (last.position > start)
@@ -243,7 +243,7 @@ class Measure:
         """Return the result of `backwards` by the counts of all ends of the text up to the last
         checkpoint; None if they are not known."""
         last, text = checkpoints[-1], self.text
-        cuts = valid_ends(self._encoding, self._allowed)
+        cuts = ValidEnds.of(self._encoding, self._allowed)
         if cuts is None:
             return None
         limit = budget - last.count

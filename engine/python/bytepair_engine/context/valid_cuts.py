@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final
+from typing import ClassVar, Final, Self
 
 import regex
 
@@ -63,13 +63,18 @@ class ValidCuts:
     """The positions at which texts of a pipeline can be cut.
 
     Attributes:
+        of_ends: Whether the rest of a text is kept, as in `valid_ends`.
+        is_known: Whether all that the search needs is known.
         found: The added tokens that are found in texts.
     """
+
+    of_ends: ClassVar = False
+    is_known = True
 
     def __init__(
         self, pipeline: Pipeline, allowed: frozenset[str], pair: Pair, *, in_words: bool
     ) -> None:
-        """See `cuts_of_pipeline`.
+        """See `of_pipeline`.
 
         Args:
             pipeline: The pipeline.
@@ -89,6 +94,24 @@ class ValidCuts:
         raw += map(len, hidden)
         normalised = [len(token.content) for token in found if token.normalised]
         self._longest: Final = max(raw, default=0), max(normalised, default=0)
+
+    @classmethod
+    @lru_cache(32)
+    def of(cls, encoding: Encoding, allowed: frozenset[str]) -> Self | None:
+        """Return where texts of an encoding can be cut; None for rank tables, and as for
+        `of_pipeline`."""
+        return None if encoding.pipeline is None else cls.of_pipeline(encoding.pipeline, allowed)
+
+    @classmethod
+    def of_pipeline(cls, pipeline: Pipeline, allowed: frozenset[str]) -> Self | None:
+        """Return where texts of a pipeline can be cut; None if the tokens of a start, or an end,
+        may be others than those that shorter ones lead to."""
+        rule = _rule_of_pipeline(pipeline, allowed, of_ends=cls.of_ends)
+        if rule is None:
+            return None
+        pair, in_words = rule
+        cuts = cls(pipeline, allowed, pair, in_words=in_words)
+        return cuts if cuts.is_known else None
 
     def has(self, text: str, position: int) -> bool:
         """Whether a text can be cut at a position, which is not inside an added token."""
@@ -114,28 +137,11 @@ class ValidCuts:
         return position if is_known else None
 
 
-@lru_cache(16)
-def valid_cuts(encoding: Encoding, allowed: frozenset[str]) -> ValidCuts | None:
-    """Return where texts of an encoding can be cut; None for rank tables, and as for
-    `cuts_of_pipeline`."""
-    return None if encoding.pipeline is None else cuts_of_pipeline(encoding.pipeline, allowed)
-
-
-def cuts_of_pipeline(pipeline: Pipeline, allowed: frozenset[str]) -> ValidCuts | None:
-    """Return where texts of a pipeline can be cut; None if the tokens of a start may be others than
-    those that shorter ones lead to."""
-    rule = rule_of_pipeline(pipeline, allowed, of_ends=False)
-    if rule is None:
-        return None
-    pair, in_words = rule
-    return ValidCuts(pipeline, allowed, pair, in_words=in_words)
-
-
-def rule_of_pipeline(
+def _rule_of_pipeline(
     pipeline: Pipeline, allowed: frozenset[str], *, of_ends: bool
 ) -> tuple[Pair, bool] | None:
     """Return the rule of the normalisers, and whether cuts are valid within words only; None as for
-    `cuts_of_pipeline`."""
+    `ValidCuts.of_pipeline`."""
     found = [token for token in pipeline.added if not token.special or token.name in allowed]
     hides = found and any(token.normalised for token in pipeline.added if token not in found)
     if (

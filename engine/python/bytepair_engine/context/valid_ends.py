@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from bytepair_engine.context.valid_cuts import KEPT, Pair, ValidCuts, local_steps, rule_of_pipeline
-from bytepair_engine.encoding import Encoding
+from bytepair_engine.context.valid_cuts import KEPT, Pair, ValidCuts, local_steps
 from bytepair_engine.pipeline.aligned import Aligned
 from bytepair_engine.pipeline.charsmap import charsmap
 from bytepair_engine.pipeline.definition import CharsMap, Pipeline, Prefix, Spacing
@@ -32,10 +31,12 @@ class ValidEnds(ValidCuts):
         front: What is put before a text, unless it starts with the second string; "" for always.
     """
 
+    of_ends = True
+
     def __init__(
         self, pipeline: Pipeline, allowed: frozenset[str], pair: Pair, *, in_words: bool
     ) -> None:
-        """See `ends_of_pipeline`; the arguments are those of `ValidCuts`."""
+        """The arguments are those of `ValidCuts`."""
         super().__init__(pipeline, allowed, pair, in_words=in_words)
         self._pipeline: Final = pipeline
         self._local: Final = local_steps(pipeline.normalisers)
@@ -62,7 +63,7 @@ class ValidEnds(ValidCuts):
         starts = any(
             token.normalised and token.content[0] in self._before for token in self.found
         ) or any(step.character == _BESIDE for step in prefixes)
-        self.is_known: Final = bool(alone and within) and not starts
+        self.is_known = bool(alone and within) and not starts
         before = (alone or "").removesuffix(within or "")
         self.front: Final = before, before if prefixes and not self._before else ""
         self._is_kept: Final = lru_cache(KEPT)(self._tried)
@@ -142,21 +143,3 @@ def _made_of(pieces: list[Aligned], place: int) -> str | None:
     made = ["".join(c for c, start in piece.pairs() if start == place) for piece in pieces]
     found = [part for part in made if part]
     return "".join(found) if len(found) < 2 else None
-
-
-@lru_cache(16)
-def valid_ends(encoding: Encoding, allowed: frozenset[str]) -> ValidEnds | None:
-    """Return where texts of an encoding can be cut; None for rank tables, and as for
-    `ends_of_pipeline`."""
-    return None if encoding.pipeline is None else ends_of_pipeline(encoding.pipeline, allowed)
-
-
-def ends_of_pipeline(pipeline: Pipeline, allowed: frozenset[str]) -> ValidEnds | None:
-    """Return where texts of a pipeline can be cut; None if the tokens of an end may be others than
-    those that shorter ones lead to."""
-    rule = rule_of_pipeline(pipeline, allowed, of_ends=True)
-    if rule is None:
-        return None
-    pair, in_words = rule
-    ends = ValidEnds(pipeline, allowed, pair, in_words=in_words)
-    return ends if ends.is_known else None
