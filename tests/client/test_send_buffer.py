@@ -1,4 +1,4 @@
-"""Streams whose connection breaks anywhere are resumed, forevery kind of encoding."""
+"""Streams whose connection breaks anywhere are resumed, for every kind of encoding."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 from bytepair.v1 import stream_pb2
 from bytepair_client._errors import InvalidUtf8, UnknownTokenId
-from bytepair_client._streams.buffer import MAX_KEPT_REQUESTS, shift
-from bytepair_client._streams.ids import IdsBuffer
-from bytepair_client._streams.text import TextBuffer
+from bytepair_client._streams.buffers import MAX_KEPT_REQUESTS, IdsBuffer, TextBuffer, shift
 from bytepair_engine import (
     Encoding,
     EncodingSpec,

@@ -19,7 +19,7 @@ from bytepair.v1 import tokenizer_pb2
 from google.protobuf.message import Message
 
 from bytepair_client._options import NOT_GIVEN, Defaults
-from bytepair_client._streams.buffer import SendBuffer
+from bytepair_client._streams.buffers import SendBuffer
 
 SERVICE: Final[str] = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"].full_name
 

@@ -17,7 +17,9 @@ from bytepair_client._operations.requests import (
     AllTextOptions,
     EncodingOptions,
     Level,
+    Pieces,
     TextOptions,
+    TextStream,
     copied,
     enum_name,
     fill,
@@ -27,7 +29,6 @@ from bytepair_client._operations.requests import (
     within,
 )
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout, stream_timeout
-from bytepair_client._streams.text import Pieces, TextStream
 from bytepair_client._text import DisallowedSpecial, set_text
 
 TRUNCATE = method(context_pb2.TruncateResponse, "Truncate")

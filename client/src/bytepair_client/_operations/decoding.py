@@ -29,7 +29,7 @@ from bytepair_client._options import (
     invalid,
     stream_timeout,
 )
-from bytepair_client._streams.ids import IdsBuffer
+from bytepair_client._streams.buffers import IdsBuffer
 from bytepair_client._text import listed_ids, set_ids
 
 DECODE = method(tokenizer_pb2.DecodeResponse, "Decode")

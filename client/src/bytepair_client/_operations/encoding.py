@@ -13,7 +13,9 @@ from bytepair_client._models import IdsWithOffsets
 from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
 from bytepair_client._operations.requests import (
     AllTextOptions,
+    Pieces,
     TextOptions,
+    TextStream,
     enum_value,
     fill,
     text_call,
@@ -26,7 +28,6 @@ from bytepair_client._options import (
     invalid,
     stream_timeout,
 )
-from bytepair_client._streams.text import Pieces, TextStream
 from bytepair_client._text import DisallowedSpecial, Text, set_text
 
 ENCODE = method(tokenizer_pb2.EncodeResponse, "Encode")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Literal, TypedDict, TypeVar
+from typing import Any, Final, Generic, Literal, TypedDict, TypeVar
 
 from bytepair.v1 import chat_pb2, context_pb2, text_pb2
 from google.protobuf.message import Message
 
-from bytepair_client._call import Call, Fallback, Method, Plain, Response
+from bytepair_client._call import Call, Fallback, Method, Plain, Response, StreamCall
 from bytepair_client._options import (
     NOT_GIVEN,
     Defaults,
@@ -21,12 +21,16 @@ from bytepair_client._options import (
     invalid,
     utf8,
 )
-from bytepair_client._streams.text import TextStream
+from bytepair_client._streams.buffers import TextBuffer, TextRequest
 from bytepair_client._text import AllowedSpecial, DisallowedSpecial, Text, set_text
 
 DecodeErrors = Literal["replace", "strict"]
 Level = Literal["code_point", "grapheme", "word", "sentence", "line", "paragraph"]
+Pieces = Iterable[str | bytes] | AsyncIterable[str | bytes]
 CODE_POINT: Final = text_pb2.OFFSET_UNIT_CODE_POINT
+
+#: For one request of a stream: large enough that the overhead of a message is negligible.
+MAX_PIECE_BYTES = 256 * 1024
 
 _EVERY = "ALL"  # in the `allowed_special` of a request: all special tokens
 
@@ -176,6 +180,40 @@ def one_text(text: object) -> str:
     if not isinstance(text, str):
         raise TypeError(f"text must be one str, not {type(text).__name__}")
     return text
+
+
+@dataclass(frozen=True, slots=True)
+class TextStream(Generic[Response, Plain]):
+    """An RPC that takes a text in pieces; its fields are those of StreamCall."""
+
+    method: Method[Response]
+    request: TextRequest
+    plain: Callable[[Response], Plain]
+    response_per_request: bool = True
+    gives_lists: bool = False
+    restarts: bool = False  # whether sending the text again repeats no output
+
+    def call(
+        self, defaults: Defaults, config: Any, pieces: Pieces | str | bytes, timeout: float | None
+    ) -> StreamCall[Response, Plain]:
+        """The call for a text or its pieces, with this configuration."""
+        is_one = isinstance(pieces, str | bytes | bytearray | memoryview)
+        source: Any = (pieces,) if is_one else pieces
+        # An iterator returns itself, and cannot be read again.
+        can_read_again = (
+            self.restarts and isinstance(source, Iterable) and iter(source) is not source
+        )
+        piece_bytes = min(MAX_PIECE_BYTES, defaults.max_unary_bytes)
+        return StreamCall(
+            self.method,
+            TextBuffer(config, self.request, piece_bytes),
+            source,
+            timeout,
+            self.plain,
+            self.response_per_request,
+            (lambda: source) if can_read_again else None,
+            self.gives_lists,
+        )
 
 
 def text_call(

@@ -1,5 +1,5 @@
 """Streams: sending a source, reading responses, and resuming over another connection.
 
-`buffer`, `text` and `ids` make requests from the items of a source. `state` tracks requests and
-responses, and decides when a stream resumes. `stream` and `async_stream` add the I/O.
+`buffers` makes requests from the items of a source. `state` tracks requests and responses, and
+decides when a stream resumes. `stream` and `async_stream` add the I/O.
 """

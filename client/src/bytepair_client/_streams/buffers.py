@@ -1,0 +1,390 @@
+"""The send buffer of a stream: it groups pending input into requests, and keeps unsettled input.
+
+A request is made when the sender is ready, from all pending input. So items that arrive while a
+request is being sent share the next one, and no item waits for more to arrive.
+
+Input is settled when the output for it is final, whatever follows. Sent input is kept until it is
+settled. If the connection breaks, `rewind` makes the kept input pending again, and `read` then
+drops the output that the caller already has.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from operator import index
+from typing import Any, Final, Generic, TypeVar
+
+from bytepair.v1 import context_pb2, stream_pb2, text_pb2
+from google.protobuf.message import Message
+
+from bytepair_client._errors import InvalidUtf8, SpecialTokenInText, TokenizerError, UnknownTokenId
+from bytepair_client._text import MAX_TOKEN_ID, lone_surrogate, unknown_id
+
+#: Maximum number of full requests of input to keep: more than can be without a response, so only
+#: output that never settles, such as an endless partial match of a stop string, exceeds it.
+MAX_KEPT_REQUESTS: Final = 8
+#: Minimum number of settled ids to send before a resumed stream, because some vocabularies write a
+#: token differently after others.
+MIN_CONTEXT_IDS: Final = 256
+
+_log = logging.getLogger("bytepair_client")
+
+Part = TypeVar("Part", "list[int]", bytearray)
+TextConfig = (
+    stream_pb2.EncodeStreamConfig | stream_pb2.CountStreamConfig | context_pb2.SplitStreamConfig
+)
+TextRequest = (
+    type[stream_pb2.EncodeStreamRequest]
+    | type[stream_pb2.CountStreamRequest]
+    | type[context_pb2.SplitStreamRequest]
+)
+
+
+class SendBuffer(ABC, Generic[Part]):
+    """The requests of one stream. Not safe for threads, except that `parts` may run concurrently.
+
+    The first request holds the configuration and all input that is pending then.
+
+    Attributes:
+        max_request: Maximum size of a request, in bytes of text or in ids; at least 1.
+        sent: The size of the input sent so far, in the same unit.
+        can_rewind: Whether the stream can resume over another connection.
+    """
+
+    def __init__(self, max_request: int, empty: Callable[[], Part]) -> None:
+        self.max_request = max_request
+        self.sent = 0
+        self.can_rewind = True
+        self._given = 0  # the size of the input that `parts` has cut
+        self._pending: Part = empty()
+        self._kept: Part = empty()  # sent since the last settled position
+        self._settled = 0  # that position
+        self._settles = True  # whether responses arrive before the end
+        self._base = 0  # the position at which this connection started
+        self._needs_config = True
+
+    @abstractmethod
+    def parts(self, item: object) -> Iterator[Part]:
+        """Cut one item of the source into parts for `put`. If the item is invalid, raises the error
+        after the valid parts."""
+
+    def put(self, part: Part) -> None:
+        """Add a part to the pending input."""
+        self._pending += part
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a full request is pending, so the source must wait."""
+        return len(self._pending) >= self.max_request
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no request to take."""
+        return not self._needs_config and not self._pending
+
+    def take(self) -> bytes:
+        """The next request, with as much input as fits."""
+        size = 0 if self._needs_config and self._config_goes_alone else self.max_request
+        part = self._pending[:size]
+        del self._pending[:size]
+        self.sent += len(part)
+        if self.can_rewind:
+            self._kept += part
+            if len(self._kept) > MAX_KEPT_REQUESTS * self.max_request:
+                self._keep_no_more()
+        request = self._request(part, with_config=self._needs_config)
+        self._needs_config = False
+        return request.SerializeToString()
+
+    @property
+    def _config_goes_alone(self) -> bool:
+        """Whether the first request holds only the configuration."""
+        return False
+
+    @abstractmethod
+    def _request(self, part: Part, *, with_config: bool) -> Message:
+        """The request that holds a part."""
+
+    @abstractmethod
+    def read(self, response: Any) -> bool:
+        """Process a response: correct its positions and drop repeated output.
+
+        Returns False if it is an extra response, which the server sends before it fails the stream.
+        Such a response is valid only if the stream does not resume; `release` processes it then.
+        """
+
+    def release(self, response: Any) -> None:
+        """Process a response for which `read` returned False."""
+        del response
+
+    def rewind(self, first: Any) -> None:
+        """Make all input since the last settled position pending again. `can_rewind` must be true.
+
+        Args:
+            first: The first response, whose encoding the next connection must have; None if there
+                was none.
+        """
+        self._pending[:0] = self._kept
+        self.sent -= len(self._kept)
+        self._kept.clear()
+        self._base = self._settled
+        self._needs_config = True
+        if first is not None:
+            self._pin(first)
+
+    @abstractmethod
+    def _pin(self, first: Any) -> None:
+        """Copy the encoding and fingerprint of the first response to the configuration."""
+
+    def restart(self) -> None:
+        """Drop all input, before the source is read again from its start."""
+        self._pending.clear()
+        self._kept.clear()
+        self.sent = self._given = self._settled = self._base = 0
+        self._needs_config = self.can_rewind = True
+
+    @abstractmethod
+    def correct(self, failure: TokenizerError) -> None:
+        """Change the position in an error to that in the whole stream."""
+
+    def _settle(self, position: int) -> Part:
+        """Drop the kept input before a position. Returns it."""
+        count = position - self._settled
+        settled = self._kept[:count]
+        del self._kept[:count]
+        self._settled = position
+        return settled
+
+    def _keep_no_more(self) -> None:
+        self.can_rewind = False
+        self._kept.clear()
+        if not self._settles:
+            return  # there is one response, at the end: the stream restarts, if at all
+        _log.warning(
+            "a stream can no longer be resumed if its connection breaks: more than %d bytes or "
+            "ids are pending",
+            MAX_KEPT_REQUESTS * self.max_request,
+        )
+
+
+class TextBuffer(SendBuffer[bytearray]):
+    """The send buffer for text, as UTF-8 cut anywhere."""
+
+    def __init__(self, config: TextConfig, request: TextRequest, max_request_bytes: int) -> None:
+        """Hold only the configuration. A request has at most `max_request_bytes` of text."""
+        super().__init__(max_request_bytes, bytearray)
+        self._settles = request is stream_pb2.EncodeStreamRequest
+        self._config = config
+        self._type: Any = request
+        # The number of ids that the template puts before the text, and how many of them the next
+        # response repeats.
+        self._template_size: int | None = None
+        self._repeated = 0
+        self._preceding = b""  # the last settled character
+
+    def parts(self, item: object) -> Iterator[bytearray]:
+        step = self.max_request
+        if isinstance(item, str):
+            for start in range(0, len(item), step):
+                characters = item[start : start + step]
+                try:
+                    data = characters.encode()
+                except UnicodeEncodeError as error:
+                    raise lone_surrogate(characters, error.start, self._given) from None
+                self._given += len(data)
+                yield from _slices(data, step)
+        elif isinstance(item, bytes | bytearray | memoryview):
+            data = bytes(item)
+            self._given += len(data)
+            yield from _slices(data, step)
+        else:
+            raise TypeError(f"pieces must be str or bytes, not {type(item).__name__}")
+
+    @property
+    def _config_goes_alone(self) -> bool:
+        # The first response then holds exactly the template's ids before the text.
+        return self._settles and self._config.add_special_tokens
+
+    def _request(self, part: bytearray, *, with_config: bool) -> Message:
+        request: Message = self._type(
+            config=self._config if with_config else None, data=bytes(part) if part else None
+        )
+        return request
+
+    def read(self, response: Any) -> bool:
+        if not self._settles:
+            return True
+        response.bytes_consumed += self._base
+        if self._template_size is None:
+            self._template_size = len(response.ids) if self._config_goes_alone else 0
+        elif self._repeated:
+            del response.ids[: self._repeated]
+            self._repeated = 0
+        if not response.finished and self.can_rewind:
+            self._preceding = (
+                _last_character(self._settle(response.bytes_consumed)) or self._preceding
+            )
+        return True
+
+    def rewind(self, first: Any) -> None:
+        super().rewind(first)
+        if isinstance(self._config, stream_pb2.EncodeStreamConfig):
+            self._config.preceding_text = self._preceding.decode()
+        # The next connection repeats the template if no character was settled before.
+        self._repeated = 0 if self._preceding else self._template_size or 0
+
+    def _pin(self, first: stream_pb2.EncodeStreamResponse) -> None:
+        self._config.encoding = first.encoding
+        self._config.expected_fingerprint = first.fingerprint
+
+    def correct(self, failure: TokenizerError) -> None:
+        if isinstance(failure, InvalidUtf8 | SpecialTokenInText):
+            shift(failure, "byte_offset", self._base)
+
+
+def _last_character(data: bytearray) -> bytes:
+    """The last character of UTF-8 that ends at a boundary; b"" for no text."""
+    start = len(data) - 1
+    while start > 0 and data[start] & 0xC0 == 0x80:
+        start -= 1
+    return bytes(data[start:])
+
+
+def _slices(data: bytes, step: int) -> Iterator[bytearray]:
+    for start in range(0, len(data), step):
+        yield bytearray(data[start : start + step])
+
+
+class IdsBuffer(SendBuffer[list[int]]):
+    """The send buffer of DecodeStream. Items are ids or lists of ids."""
+
+    def __init__(self, config: stream_pb2.DecodeStreamConfig, max_request_ids: int) -> None:
+        """Hold only the configuration. A request has at most `max_request_ids`."""
+        super().__init__(max_request_ids, list)
+        self._config = config
+        # Settled ids before `_kept`, in two parts, the older of which is dropped from time to time.
+        # Each starts at a character.
+        self._older: list[int] = list(config.prefill_ids)
+        self._newer: list[int] = []
+        self._older_output = self._newer_output = 0  # UTF-8 bytes of these two
+        self._dropped_output = 0  # UTF-8 bytes of the parts that were dropped
+        self._byte_base = 0  # the byte offset at which this connection started
+        # Byte offsets in errors include the prefill, whose size in bytes is unknown here. So it is
+        # never dropped if an error may name an offset.
+        is_strict = config.errors == text_pb2.DECODE_ERRORS_STRICT
+        self._drops = not (is_strict and config.prefill_ids)
+        self._answered = -1
+        # Output since the settled position: of this connection, and what the caller has.
+        self._output = self._output_bytes = self._delivered = 0
+
+    def parts(self, item: object) -> Iterator[list[int]]:
+        numbers, fault = _numbers(item, self._given)
+        self._given += len(numbers)
+        for start in range(0, len(numbers), self.max_request):
+            yield numbers[start : start + self.max_request]
+        if fault is not None:
+            raise fault
+
+    def _request(self, part: list[int], *, with_config: bool) -> stream_pb2.DecodeStreamRequest:
+        return stream_pb2.DecodeStreamRequest(
+            config=self._config if with_config else None, ids=part
+        )
+
+    def read(self, response: stream_pb2.DecodeStreamResponse) -> bool:
+        response.tokens_consumed += self._base
+        if response.tokens_consumed == self._answered and not response.finished:
+            return False  # the response to a request consumes ids
+        self._answered = response.tokens_consumed
+        self.release(response)
+        if not response.pending_bytes and self.can_rewind and not response.finished:
+            self._keep_context(self._settle(response.tokens_consumed))
+        return True
+
+    def release(self, response: stream_pb2.DecodeStreamResponse) -> None:
+        is_text = response.WhichOneof("content") == "text"
+        output: str | bytes = response.text if is_text else response.data
+        repeated = max(0, self._delivered - self._output)
+        self._output += len(output)
+        self._output_bytes += len(output.encode() if isinstance(output, str) else output)
+        self._delivered = max(self._delivered, self._output)
+        if repeated and isinstance(output, str):
+            response.text = output[repeated:]
+        elif repeated and isinstance(output, bytes):
+            response.data = output[repeated:]
+
+    def _keep_context(self, ids: list[int]) -> None:
+        self._newer += ids
+        self._newer_output += self._output_bytes
+        self._delivered -= self._output
+        self._output = self._output_bytes = 0
+        if len(self._newer) < MIN_CONTEXT_IDS:
+            return
+        if not self._drops:
+            if len(self._newer) > MAX_KEPT_REQUESTS * self.max_request:
+                self._keep_no_more()
+        else:
+            self._dropped_output += self._older_output
+            self._older, self._older_output = self._newer, self._newer_output
+            self._newer, self._newer_output = [], 0
+
+    def rewind(self, first: Any) -> None:
+        super().rewind(first)
+        self._answered = -1
+        self._output = self._output_bytes = 0
+        self._byte_base = self._dropped_output
+        del self._config.prefill_ids[:]
+        self._config.prefill_ids.extend(self._older + self._newer)
+
+    def _pin(self, first: stream_pb2.DecodeStreamResponse) -> None:
+        self._config.encoding = first.encoding
+        self._config.expected_fingerprint = first.fingerprint
+
+    def correct(self, failure: TokenizerError) -> None:
+        if isinstance(failure, UnknownTokenId):
+            shift(failure, "index", self._base)
+        elif isinstance(failure, InvalidUtf8):
+            shift(failure, "byte_offset", self._byte_base)
+
+
+def _flat(item: object) -> Iterator[int]:
+    try:
+        yield index(item)  # type: ignore[arg-type]  # TypeError says whether it can
+        return
+    except TypeError:
+        if not isinstance(item, Iterable):
+            raise
+    for element in item:
+        if isinstance(element, list | tuple):
+            yield from map(index, element)
+        else:
+            yield index(element)
+
+
+def _numbers(item: object, given: int) -> tuple[list[int], Exception | None]:
+    """The ids in `item` before the first invalid one, and the error for that one or None.
+
+    Args:
+        item: An id, or an iterable of ids and lists of ids.
+        given: The number of ids before `item`.
+    """
+    numbers: list[int] = []
+    try:
+        for token_id in _flat(item):
+            if not 0 <= token_id <= MAX_TOKEN_ID:
+                return numbers, unknown_id(token_id, given + len(numbers))
+            numbers.append(token_id)
+    except TypeError:
+        return numbers, TypeError("ids must be integers or lists of integers")
+    return numbers, None
+
+
+def shift(failure: TokenizerError, name: str, by: int) -> None:
+    """Add `by` to a position in the metadata and the message of an error, `name` being "index" or
+    "byte_offset"."""
+    value = failure.metadata.get(name, "")
+    if by and value.isdecimal():
+        failure.metadata[name] = str(int(value) + by)
+        where = f"at {name.partition('_')[0]} "  # other numbers may have the same digits
+        failure.message = failure.message.replace(where + value, where + failure.metadata[name], 1)
