@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import suppress
 from typing import Any, Generic, Self
 
 import grpc
 
 from bytepair_client._call import Plain, Response, StreamCall
-from bytepair_client._streams.state import BaseStream, StreamState
+from bytepair_client._streams.state import BaseStream, Source, StreamState
 
 #: The status arrives with the last response, or right after it.
 STATUS_WITHIN_S = 5.0
@@ -28,10 +28,10 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
     or cancelling the task that waits for a result, cancels the call and an asynchronous source.
     """
 
-    _requests: _Requests[Response, Plain]
+    _state: _TaskState[Response, Plain]
 
     def __init__(self, client: Any, call: StreamCall[Response, Plain]) -> None:
-        super().__init__(client, call, _Requests(StreamState(call)))
+        super().__init__(client, call, _TaskState(call))
 
     def __aiter__(self) -> Self:
         return self
@@ -45,8 +45,7 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
     async def aclose(self) -> None:
         """Cancel the call unless it has ended. The iterator ends, after the source."""
         self._source = None
-        tasks = self._requests.stop(cancel=True)
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._state.stop(cancel=True), return_exceptions=True)
 
     async def __aenter__(self) -> Self:
         return self
@@ -55,28 +54,28 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
         await self.aclose()
 
     def __del__(self) -> None:
-        self._requests.drop()
+        self._state.drop()
 
-    async def _begin(self, source: Iterable[Any] | AsyncIterable[Any]) -> None:
+    async def _begin(self, source: Source) -> None:
         await asyncio.sleep(self._attempts.rate_delay())
-        if not self._requests.state.over:  # closed meanwhile, by another task
-            self._requests.begin(self._start(), source)
+        if not self._state.over:  # closed meanwhile, by another task
+            self._state.begin(self._start(), source)
 
     async def _receive(self, call: Duplex[Response]) -> Response | None:
         try:
             response: Response | None = await self._client._wait(call.read(), self._timeout)
         except asyncio.CancelledError:
             if not is_being_cancelled():
-                self._requests.raise_failure()  # the source failed and cancelled the call
+                self._state.raise_failure()  # the source failed and cancelled the call
             raise
         return response
 
     async def _resume(self, seconds: float) -> bool:
-        self._requests.stop_sending()
+        self._state.stop_sending()
         await asyncio.sleep(seconds + self._attempts.rate_delay())
-        if self._requests.state.over:
+        if self._state.over:
             return False
-        self._requests.resume(self._start())
+        self._state.begin(self._start(), self._state.resume())
         return True
 
     def _start(self) -> Duplex[Response]:
@@ -85,62 +84,42 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
         return Duplex(rpc(timeout=self._attempts.begin(), metadata=self._client._metadata))
 
 
-class _Requests(Generic[Response, Plain]):
-    """The requests of a stream, and the two tasks that make and send them.
+class _TaskState(StreamState[Response, Plain]):
+    """The state, and the two tasks that make requests and send them."""
 
-    It does not refer to the AsyncStream, so that a dropped AsyncStream is collected at once.
-
-    Attributes:
-        state: The state of the stream.
-        call: The gRPC call; None before the start and after the end.
-    """
-
-    def __init__(self, state: StreamState[Response, Plain]) -> None:
-        self.state = state
-        self.call: Duplex[Response] | None = None
+    def __init__(self, call: StreamCall[Response, Plain]) -> None:
+        super().__init__(call)
         self._to_send = asyncio.Event()
         self._room = asyncio.Event()
         self._filling: Any = None  # the task that reads the source
         self._sending: Any = None  # the task that sends requests
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def begin(self, call: Duplex[Response], source: Iterable[Any] | AsyncIterable[Any]) -> None:
-        """Start reading the source and sending requests."""
+    def begin(self, call: Duplex[Response], source: Source | None) -> None:
+        """Start reading the source, or continue if it is None, and send requests by this call."""
         self.call = call
         self._loop = asyncio.get_running_loop()
-        self._filling = self._loop.create_task(self._fill(source))
+        if source is not None:
+            if self._filling is not None:
+                self._filling.cancel()
+            self._filling = self._loop.create_task(self._fill(source))
+        self._room.set()
         self._sending = self._loop.create_task(self._send(call))
 
     def stop_sending(self) -> None:
         """Stop sending to the broken connection."""
         self._sending.cancel()
 
-    def resume(self, call: Duplex[Response]) -> None:
-        """Send the unsettled input to another connection, and continue."""
-        assert self._loop is not None  # it has begun
-        self.call = call
-        source = self.state.resume()
-        if source is not None:
-            self._filling.cancel()
-            self._filling = self._loop.create_task(self._fill(source))
-        self._room.set()
-        self._sending = self._loop.create_task(self._send(call))
-
     def read(self, response: Response) -> Plain | None:
-        """Process a response, so that more requests may be sent."""
-        value = self.state.read(response)
-        if self.state.over:
+        value = super().read(response)
+        if self.over:
             self._filling.cancel()  # the sending task ends the requests itself
         self._to_send.set()
         return value
 
-    def raise_failure(self) -> None:
-        """Raise the exception of the source, if all results before it were returned."""
-        self.state.raise_failure()
-
     def stop(self, *, cancel: bool) -> list[asyncio.Task[None]]:
         """End both tasks, and cancel the call if wanted. Returns the tasks, which end soon."""
-        self.state.over = True
+        self.over = True
         call, self.call = self.call, None
         tasks = [task for task in (self._filling, self._sending) if task is not None]
         self._filling = self._sending = None
@@ -155,7 +134,7 @@ class _Requests(Generic[Response, Plain]):
         if self.call is not None and self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(lambda: self.stop(cancel=True))
 
-    async def _fill(self, source: Iterable[Any] | AsyncIterable[Any]) -> None:
+    async def _fill(self, source: Source) -> None:
         try:
             if isinstance(source, AsyncIterable):
                 async for item in source:
@@ -167,26 +146,24 @@ class _Requests(Generic[Response, Plain]):
         except BaseException as error:  # raised by the reader
             if is_being_cancelled():
                 raise  # the reader stopped this task
-            self.state.failure = error
-        self.state.source_ended = True
+            self.failure = error
+        self.source_ended = True
         self._to_send.set()
-        if self.state.has_failed and self.call is not None:
+        if self.has_failed and self.call is not None:
             self.call.cancel()  # wakes the reader
 
     async def _put(self, item: Any) -> None:
-        state = self.state
-        for part in state.buffer.parts(item):
-            while not state.can_put:
+        for part in self.buffer.parts(item):
+            while self.buffer.is_full:
                 self._room.clear()
                 await self._room.wait()
-            state.buffer.put(part)
+            self.buffer.put(part)
             self._to_send.set()
 
     async def _send(self, call: Duplex[Response]) -> None:
-        state = self.state
-        while not (state.is_complete or state.over):
-            if state.can_take:
-                request = state.take()
+        while not (self.is_complete or self.over):
+            if self.can_take:
+                request = self.take()
                 self._room.set()
                 if not await call.write(request):
                     return

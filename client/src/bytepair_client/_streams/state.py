@@ -20,11 +20,14 @@ MAX_UNREAD_REQUESTS: Final = 4
 Source = Iterable[Any] | AsyncIterable[Any]
 
 
-class StreamState(Generic[Response, Plain]):
-    """The state of one stream. Not safe for threads.
+class StreamState(ABC, Generic[Response, Plain]):
+    """The state of one stream, for those that read its source, send its requests and read its
+    responses. It does not refer to the stream itself, so that a dropped stream is collected at
+    once.
 
     Attributes:
         buffer: The input to send.
+        call: The gRPC call; None before the start and after the end.
         source_ended: Whether the source has ended or failed.
         failure: The exception of the source, or for an invalid item of it; None if there is none.
         over: Whether the stream has ended for the reader.
@@ -33,6 +36,7 @@ class StreamState(Generic[Response, Plain]):
 
     def __init__(self, call: StreamCall[Response, Plain]) -> None:
         self.buffer = call.buffer
+        self.call: Any = None
         self.source_ended = False
         self.failure: BaseException | None = None
         self.over = False
@@ -50,10 +54,9 @@ class StreamState(Generic[Response, Plain]):
         self._first: Any = None
         self._last: Any = call.method.parse(b"")
 
-    @property
-    def can_put(self) -> bool:
-        """Whether the next part may be added."""
-        return not self.buffer.is_full
+    @abstractmethod
+    def stop(self, *, cancel: bool) -> object:
+        """End the stream, and cancel the call if wanted."""
 
     @property
     def can_take(self) -> bool:
@@ -123,7 +126,7 @@ class StreamState(Generic[Response, Plain]):
         self.advanced, self._consumed = consumed > self._consumed, max(consumed, self._consumed)
         if self._unread:  # the last response has no request
             self._unread_size -= self._unread.popleft()
-        if not self._response_per_request or self._field(response, "finished"):
+        if not self._response_per_request or getattr(response, "finished", False):
             self.over = True
             self._check_consumed(response)
         return self._note(response)
@@ -142,16 +145,6 @@ class StreamState(Generic[Response, Plain]):
         """Whether a response was read, on any connection."""
         return self._first is not None
 
-    def explain(self, failure: TokenizerError) -> TokenizerError:
-        """Change the position in an error to that in the whole stream. Add a note if the stream
-        could not resume."""
-        self.buffer.correct(failure)
-        if self.has_results and not self.buffer.can_rewind:
-            failure.add_note(
-                "The stream was not resumed at another server: too much of it was pending."
-            )
-        return failure
-
     def _note(self, response: Response) -> Plain:
         if self._first is None:
             self._first = type(response)()
@@ -163,7 +156,8 @@ class StreamState(Generic[Response, Plain]):
         return self._plain(response)
 
     def _check_consumed(self, last: Any) -> None:
-        if self._field(last, "stop_matched") or self._field(last, "limit_exceeded"):
+        # Some types of responses lack one of these fields.
+        if getattr(last, "stop_matched", "") or getattr(last, "limit_exceeded", False):
             return  # the server stopped reading on purpose
         consumed = self._consumed_by(last)
         if consumed != self.buffer.sent:
@@ -173,16 +167,11 @@ class StreamState(Generic[Response, Plain]):
                 code=grpc.StatusCode.DATA_LOSS.name,
             )
 
-    def _consumed_by(self, response: Any) -> int:
-        """The number of ids or bytes that the server has consumed."""
-        return int(
-            self._field(response, "tokens_consumed") or self._field(response, "bytes_consumed") or 0
-        )
-
     @staticmethod
-    def _field(response: Any, name: str) -> Any:
-        """A field that some types of responses lack; None then."""
-        return getattr(response, name, None)
+    def _consumed_by(response: Any) -> int:
+        """The number of ids or bytes that the server has consumed."""
+        of_ids: int | None = getattr(response, "tokens_consumed", None)
+        return int(response.bytes_consumed) if of_ids is None else of_ids
 
     @property
     def last(self) -> Response:
@@ -199,13 +188,15 @@ class StreamState(Generic[Response, Plain]):
 class BaseStream(ABC, Generic[Response, Plain]):
     """Everything about a stream except its I/O."""
 
-    def __init__(self, client: Any, call: StreamCall[Response, Plain], requests: Any) -> None:
-        """Send nothing yet. `requests` sends the input; its `state` is the StreamState."""
+    def __init__(
+        self, client: Any, call: StreamCall[Response, Plain], state: StreamState[Response, Plain]
+    ) -> None:
+        """Send nothing yet."""
         self._client = client
         self._method = call.method
         self._timeout = call.timeout
         self._source: Any = call.source
-        self._requests = requests
+        self._state = state
         self._attempts: Attempts = client._attempts(call.timeout)
         self._gives_lists = call.gives_lists
         self._ready: deque[Plain] = deque()  # values to return next
@@ -215,8 +206,7 @@ class BaseStream(ABC, Generic[Response, Plain]):
     def last(self) -> Response:
         """The last response: a message of `bytepair.v1`, with the encoding and its fingerprint. An
         empty message before the first result."""
-        last: Response = self._requests.state.last
-        return last
+        return self._state.last
 
     @abstractmethod
     async def _begin(self, source: Any) -> None:
@@ -233,39 +223,59 @@ class BaseStream(ABC, Generic[Response, Plain]):
 
     async def _next(self) -> Plain | None:
         """The next value; None after the last."""
-        requests = self._requests
+        state = self._state
         try:
             if self._source is not None:
                 source, self._source = self._source, None
                 await self._begin(source)
-            while not self._ready and (call := requests.call) is not None:
+            while not self._ready and (call := state.call) is not None:
                 value = await self._read(call)
                 if value and self._gives_lists:
                     self._ready.extend(cast(Any, value))
                 elif value:
                     self._ready.append(value)
         except BaseException:
-            requests.stop(cancel=True)
+            state.stop(cancel=True)
             raise
         return self._ready.popleft() if self._ready else None
 
     async def _read(self, call: Any) -> Plain | None:
         """Read the next response. Returns its value; None at the end and on resuming."""
-        requests = self._requests
-        requests.raise_failure()
+        state = self._state
+        state.raise_failure()
         if self._failure is not None:
             raise self._failure
         try:
             response = await self._receive(call)
         except TokenizerError as failure:
-            requests.raise_failure()  # the cause, if the source failed and the call was cancelled
+            state.raise_failure()  # the cause, if the source failed and the call was cancelled
             return await self._continue(failure)
         if response is None:
-            requests.stop(cancel=False)
+            state.stop(cancel=False)
             return None
-        value: Plain | None = requests.read(response)
-        if requests.state.advanced:
+        value = state.read(response)
+        if state.advanced:
             self._attempts.progressed()
+        return value
+
+    async def _continue(self, failure: TokenizerError) -> Plain | None:
+        """Resume over another connection. If that is impossible, return the value of an extra
+        response, and raise the failure at the next read."""
+        state = self._state
+        seconds = self._attempts.wait(failure)
+        if seconds is not None and state.can_resume and await self._resume(seconds):
+            return None
+        value = state.released()
+        await self._client._explain(failure)
+        state.buffer.correct(failure)
+        if state.has_results:
+            if isinstance(failure, Unavailable) and failure.reason is None:
+                self._name_break(failure)
+            if not state.buffer.can_rewind:
+                failure.add_note(
+                    "The stream was not resumed at another server: too much of it was pending."
+                )
+        self._failure = failure
         return value
 
     def _name_break(self, failure: Unavailable) -> None:
@@ -275,17 +285,3 @@ class BaseStream(ABC, Generic[Response, Plain]):
         attempts = "1 attempt" if tries == 1 else f"{tries} attempts"
         resumed = f", and no server answered in {attempts} to resume" if tries else ""
         failure.message = f"the connection to {target} broke{resumed}: {cause}"
-
-    async def _continue(self, failure: TokenizerError) -> Plain | None:
-        """Resume over another connection. If that is impossible, return the value of an extra
-        response, and raise the failure at the next read."""
-        state = self._requests.state
-        seconds = self._attempts.wait(failure)
-        if seconds is not None and state.can_resume and await self._resume(seconds):
-            return None
-        value: Plain | None = state.released()
-        await self._client._explain(failure)
-        if state.has_results and isinstance(failure, Unavailable) and failure.reason is None:
-            self._name_break(failure)
-        self._failure = state.explain(failure)
-        return value

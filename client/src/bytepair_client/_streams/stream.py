@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from contextvars import copy_context
-from typing import Any, Generic, Self, cast
+from typing import Any, Self, cast
 
 import grpc
 
 from bytepair_client._call import Plain, Response, StreamCall, run
 from bytepair_client._status import FailedCall
-from bytepair_client._streams.state import BaseStream, StreamState
+from bytepair_client._streams.state import BaseStream, Source, StreamState
 
 
 class Stream(BaseStream[Response, Plain], Iterator[Plain]):
@@ -25,10 +25,10 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
     cancels the call, and the source is not read further.
     """
 
-    _requests: _Requests[Response, Plain]
+    _state: _SharedState[Response, Plain]
 
     def __init__(self, client: Any, call: StreamCall[Response, Plain]) -> None:
-        super().__init__(client, call, _Requests(StreamState(call)))
+        super().__init__(client, call, _SharedState(call))
 
     def __iter__(self) -> Self:
         return self
@@ -42,7 +42,7 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
     def close(self) -> None:
         """Cancel the call unless it has ended. The iterator ends."""
         self._source = None
-        self._requests.stop(cancel=True)
+        self._state.stop(cancel=True)
 
     def __enter__(self) -> Self:
         return self
@@ -54,9 +54,8 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
         self.close()
 
     async def _begin(self, source: Iterable[Any]) -> None:
-        if self._requests.wait(self._attempts.rate_delay()):
-            self._begin_attempt()
-            self._read_source(source)
+        if self._state.wait(self._attempts.rate_delay()):
+            self._begin_attempt(source)
 
     async def _receive(self, call: Any) -> Response | None:
         try:
@@ -67,64 +66,58 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
             raise self._client._error(cast(FailedCall, error), self._timeout) from error
 
     async def _resume(self, seconds: float) -> bool:
-        if not self._requests.wait(seconds + self._attempts.rate_delay()):
+        if not self._state.wait(seconds + self._attempts.rate_delay()):
             return False
-        source = self._requests.resume()
-        self._begin_attempt()
-        if source is not None:
-            self._read_source(cast(Iterable[Any], source))
+        self._begin_attempt(cast(Iterable[Any] | None, self._state.resume()))
         return True
 
-    def _begin_attempt(self) -> None:
-        requests = self._requests
-        sent = requests.of_attempt()
-        requests.call = self._client._start(self._method, sent, self._attempts.begin())
-        if requests.state.over:  # closed meanwhile, by another thread
-            requests.stop(cancel=True)
+    def _begin_attempt(self, source: Iterable[Any] | None) -> None:
+        """Start the RPC, and start reading the source unless it is None."""
+        state = self._state
+        requests = state.requests(state.attempt)
+        state.call = self._client._start(self._method, requests, self._attempts.begin())
+        if state.over:  # closed meanwhile, by another thread
+            state.stop(cancel=True)
+        if source is not None:
+            threading.Thread(
+                target=copy_context().run,
+                args=(state.fill, source, state.reading),
+                name="bytepair-stream",
+                daemon=True,  # the source may block forever
+            ).start()
 
-    def _read_source(self, source: Iterable[Any]) -> None:
-        threading.Thread(
-            target=copy_context().run,
-            args=(self._requests.fill, source, self._requests.reading),
-            name="bytepair-stream",
-            daemon=True,  # the source may block forever
-        ).start()
 
+class _SharedState(StreamState[Response, Plain]):
+    """The state, shared by three threads: the source's, gRPC's and the reader's.
 
-class _Requests(Generic[Response, Plain]):
-    """The requests of a stream, shared by three threads: the source's, gRPC's and the reader's.
-
-    It does not refer to the Stream, so that a dropped Stream is collected at once.
+    `_changed` guards all but `call`.
 
     Attributes:
-        state: The state of the stream; guarded by `_changed`.
-        call: The gRPC call; None before the start and after the end.
+        attempt: The number of the current attempt. Requests of older ones end.
         reading: How often the source was read from its start before. Older readings stop.
     """
 
-    def __init__(self, state: StreamState[Response, Plain]) -> None:
-        self.state = state
-        self.call: Any = None
+    def __init__(self, call: StreamCall[Response, Plain]) -> None:
+        super().__init__(call)
+        self.attempt = 0
         self.reading = 0
         self._changed = threading.Condition()
-        self._attempt = 0
 
     def fill(self, source: Iterable[Any], reading: int) -> None:
         """Read the source. Runs in the source's thread."""
-        state = self.state
         failure: BaseException | None = None
 
         def is_over() -> bool:
-            return state.over or self.reading != reading
+            return self.over or self.reading != reading
 
         try:
             for item in source:
-                for part in state.buffer.parts(item):
+                for part in self.buffer.parts(item):
                     with self._changed:
-                        self._changed.wait_for(lambda: is_over() or state.can_put)
+                        self._changed.wait_for(lambda: is_over() or not self.buffer.is_full)
                         if is_over():
                             return
-                        state.buffer.put(part)
+                        self.buffer.put(part)
                         self._changed.notify_all()
                 if is_over():
                     return
@@ -133,63 +126,55 @@ class _Requests(Generic[Response, Plain]):
         with self._changed:
             if is_over():
                 return
-            state.source_ended = True
-            state.failure = failure
+            self.source_ended = True
+            self.failure = failure
             self._changed.notify_all()
-            call = self.call if state.has_failed else None
+            call = self.call if self.has_failed else None
         # Without the lock, for which gRPC's thread may wait while it holds the call.
         if call is not None:
             call.cancel()  # wakes the reader
 
-    def of_attempt(self) -> Iterator[bytes]:
-        """The requests of the current attempt. gRPC's thread iterates them."""
-        return self._until_after(self._attempt)
-
-    def _until_after(self, attempt: int) -> Iterator[bytes]:
-        state = self.state
+    def requests(self, attempt: int) -> Iterator[bytes]:
+        """The requests of an attempt. gRPC's thread iterates them."""
 
         def is_over() -> bool:
-            return state.over or self._attempt != attempt or state.is_complete
+            return self.over or self.attempt != attempt or self.is_complete
 
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: is_over() or state.can_take)
+                self._changed.wait_for(lambda: is_over() or self.can_take)
                 if is_over():
                     return
-                request = state.take()
+                request = self.take()
                 self._changed.notify_all()
             yield request
 
     def wait(self, seconds: float) -> bool:
         """Wait before an attempt. Returns False if the stream was closed meanwhile."""
         with self._changed:
-            self._attempt += 1
-            self._changed.notify_all()  # ends the requests of the last attempt
-            return not self._changed.wait_for(lambda: self.state.over, seconds)
+            self.attempt += 1
+            self._changed.notify_all()
+            return not self._changed.wait_for(lambda: self.over, seconds)
 
-    def resume(self) -> object | None:
-        """Prepare the next attempt. Returns the source if it must be read again."""
+    def resume(self) -> Source | None:
         with self._changed:
-            source = self.state.resume()
+            source = super().resume()
             if source is not None:
                 self.reading += 1
             self._changed.notify_all()
         return source
 
     def read(self, response: Response) -> Plain | None:
-        """Process a response, so that more requests may be sent."""
         with self._changed:
-            value = self.state.read(response)
-            self._changed.notify_all()
+            value = super().read(response)
+            self._changed.notify_all()  # more requests may be sent
         return value
 
     def raise_failure(self) -> None:
-        """Raise the exception of the source, if all results before it were returned."""
         with self._changed:
-            self.state.raise_failure()
+            super().raise_failure()
 
     def stop(self, *, cancel: bool) -> None:
-        """End all threads."""
         with self._changed:
             call, self.call = self.call, None
         if cancel and call is not None:
@@ -197,5 +182,5 @@ class _Requests(Generic[Response, Plain]):
             # a complete one.
             call.cancel()
         with self._changed:
-            self.state.over = True
+            self.over = True
             self._changed.notify_all()
