@@ -21,7 +21,7 @@ from bytepair_client._options import (
     invalid,
     utf8,
 )
-from bytepair_client._streams.buffers import TextBuffer, TextRequest
+from bytepair_client._streams.buffers import TextBuffer
 from bytepair_client._text import AllowedSpecial, DisallowedSpecial, Text, set_text
 
 DecodeErrors = Literal["replace", "strict"]
@@ -187,7 +187,7 @@ class TextStream(Generic[Response, Plain]):
     """An RPC that takes a text in pieces; its fields are those of StreamCall."""
 
     method: Method[Response]
-    request: TextRequest
+    request: type[Any]  # of its requests
     plain: Callable[[Response], Plain]
     response_per_request: bool = True
     gives_lists: bool = False

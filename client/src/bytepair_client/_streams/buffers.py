@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import index
 from typing import Any, Final, Generic, TypeVar
 
-from bytepair.v1 import context_pb2, stream_pb2, text_pb2
+from bytepair.v1 import stream_pb2, text_pb2
 from google.protobuf.message import Message
 
 from bytepair_client._errors import InvalidUtf8, SpecialTokenInText, TokenizerError, UnknownTokenId
@@ -32,14 +32,6 @@ MIN_CONTEXT_IDS: Final = 256
 _log = logging.getLogger("bytepair_client")
 
 Part = TypeVar("Part", "list[int]", bytearray)
-TextConfig = (
-    stream_pb2.EncodeStreamConfig | stream_pb2.CountStreamConfig | context_pb2.SplitStreamConfig
-)
-TextRequest = (
-    type[stream_pb2.EncodeStreamRequest]
-    | type[stream_pb2.CountStreamRequest]
-    | type[context_pb2.SplitStreamRequest]
-)
 
 
 class SendBuffer(ABC, Generic[Part]):
@@ -53,7 +45,7 @@ class SendBuffer(ABC, Generic[Part]):
         can_rewind: Whether the stream can resume over another connection.
     """
 
-    def __init__(self, max_request: int, empty: Callable[[], Part]) -> None:
+    def __init__(self, config: Any, max_request: int, empty: Callable[[], Part]) -> None:
         self.max_request = max_request
         self.sent = 0
         self.can_rewind = True
@@ -63,7 +55,9 @@ class SendBuffer(ABC, Generic[Part]):
         self._settled = 0  # that position
         self._settles = True  # whether responses arrive before the end
         self._base = 0  # the position at which this connection started
+        self._config = config
         self._needs_config = True
+        self._config_goes_alone = False  # whether the first request holds only the configuration
 
     @abstractmethod
     def parts(self, item: object) -> Iterator[Part]:
@@ -98,11 +92,6 @@ class SendBuffer(ABC, Generic[Part]):
         self._needs_config = False
         return request.SerializeToString()
 
-    @property
-    def _config_goes_alone(self) -> bool:
-        """Whether the first request holds only the configuration."""
-        return False
-
     @abstractmethod
     def _request(self, part: Part, *, with_config: bool) -> Message:
         """The request that holds a part."""
@@ -132,11 +121,8 @@ class SendBuffer(ABC, Generic[Part]):
         self._base = self._settled
         self._needs_config = True
         if first is not None:
-            self._pin(first)
-
-    @abstractmethod
-    def _pin(self, first: Any) -> None:
-        """Copy the encoding and fingerprint of the first response to the configuration."""
+            self._config.encoding = first.encoding
+            self._config.expected_fingerprint = first.fingerprint
 
     def restart(self) -> None:
         """Drop all input, before the source is read again from its start."""
@@ -170,14 +156,15 @@ class SendBuffer(ABC, Generic[Part]):
 
 
 class TextBuffer(SendBuffer[bytearray]):
-    """The send buffer for text, as UTF-8 cut anywhere."""
+    """The send buffer of EncodeStream, CountStream and SplitStream, for UTF-8 cut anywhere."""
 
-    def __init__(self, config: TextConfig, request: TextRequest, max_request_bytes: int) -> None:
+    def __init__(self, config: Any, request: type[Any], max_request_bytes: int) -> None:
         """Hold only the configuration. A request has at most `max_request_bytes` of text."""
-        super().__init__(max_request_bytes, bytearray)
-        self._settles = request is stream_pb2.EncodeStreamRequest
-        self._config = config
-        self._type: Any = request
+        super().__init__(config, max_request_bytes, bytearray)
+        self._type = request
+        self._settles = isinstance(config, stream_pb2.EncodeStreamConfig)
+        # The first response then holds exactly the template's ids before the text.
+        self._config_goes_alone = self._settles and config.add_special_tokens
         # The number of ids that the template puts before the text, and how many of them the next
         # response repeats.
         self._template_size: int | None = None
@@ -202,11 +189,6 @@ class TextBuffer(SendBuffer[bytearray]):
         else:
             raise TypeError(f"pieces must be str or bytes, not {type(item).__name__}")
 
-    @property
-    def _config_goes_alone(self) -> bool:
-        # The first response then holds exactly the template's ids before the text.
-        return self._settles and self._config.add_special_tokens
-
     def _request(self, part: bytearray, *, with_config: bool) -> Message:
         request: Message = self._type(
             config=self._config if with_config else None, data=bytes(part) if part else None
@@ -230,14 +212,10 @@ class TextBuffer(SendBuffer[bytearray]):
 
     def rewind(self, first: Any) -> None:
         super().rewind(first)
-        if isinstance(self._config, stream_pb2.EncodeStreamConfig):
+        if self._settles:
             self._config.preceding_text = self._preceding.decode()
         # The next connection repeats the template if no character was settled before.
         self._repeated = 0 if self._preceding else self._template_size or 0
-
-    def _pin(self, first: stream_pb2.EncodeStreamResponse) -> None:
-        self._config.encoding = first.encoding
-        self._config.expected_fingerprint = first.fingerprint
 
     def correct(self, failure: TokenizerError) -> None:
         if isinstance(failure, InvalidUtf8 | SpecialTokenInText):
@@ -262,8 +240,7 @@ class IdsBuffer(SendBuffer[list[int]]):
 
     def __init__(self, config: stream_pb2.DecodeStreamConfig, max_request_ids: int) -> None:
         """Hold only the configuration. A request has at most `max_request_ids`."""
-        super().__init__(max_request_ids, list)
-        self._config = config
+        super().__init__(config, max_request_ids, list)
         # Settled ids before `_kept`, in two parts, the older of which is dropped from time to time.
         # Each starts at a character.
         self._older: list[int] = list(config.prefill_ids)
@@ -336,10 +313,6 @@ class IdsBuffer(SendBuffer[list[int]]):
         self._byte_base = self._dropped_output
         del self._config.prefill_ids[:]
         self._config.prefill_ids.extend(self._older + self._newer)
-
-    def _pin(self, first: stream_pb2.DecodeStreamResponse) -> None:
-        self._config.encoding = first.encoding
-        self._config.expected_fingerprint = first.fingerprint
 
     def correct(self, failure: TokenizerError) -> None:
         if isinstance(failure, UnknownTokenId):
