@@ -190,11 +190,11 @@ class BaseClient(ABC):
                 else:
                     raise
         fallback = call.fallback(limit)
-        if isinstance(fallback.call, Call):
-            part = fallback.call
-            responses = [await self._unary(part.method, part.request, part.timeout)]
+        other = fallback.call
+        if isinstance(other, Call):
+            responses = [await self._unary(other.method, other.request, other.timeout)]
         else:
-            responses = await self._collect(fallback.call)
+            responses = await self._collect(other.with_messages())
         if not responses:
             message = f"{self.target}: the stream ended without a response"
             raise errors.InternalError(message, code="OK")

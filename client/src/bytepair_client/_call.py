@@ -89,7 +89,7 @@ class StreamCall(Generic[Response, Plain]):
     #: The plain value of a response. Empty values are not returned to the caller.
     plain: Callable[[Response], Plain]
     response_per_request: bool = True  # False: one response, to the last request
-    read_again: Callable[[], Iterable[Any] | AsyncIterable[Any]] | None = None  # the source
+    can_read_again: bool = False  # the source, from its start
     #: Whether plain values are lists whose elements the caller gets one by one.
     gives_lists: bool = False
 

@@ -264,8 +264,7 @@ def _ids_call(
         served = within(defaults, limit and limit * BYTES_PER_ID)
         config = copied(request, stream_pb2.DecodeStreamConfig())
         seconds = timeout_for(served, timeout, size)
-        stream = _stream_call(served, config, numbers, seconds)
-        return Fallback(stream.with_messages(), _joined)
+        return Fallback(_stream_call(served, config, numbers, seconds), _joined)
 
     return Call(DECODE, request, chosen_timeout(defaults, timeout), plain, fallback, is_large)
 

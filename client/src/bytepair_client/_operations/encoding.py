@@ -310,7 +310,7 @@ def count_stream(
     config = stream_pb2.CountStreamConfig()
     fill(config, defaults, limit=limit, disallowed_special=disallowed_special, **options)
     stream = COUNTING.call(defaults, config, pieces, stream_timeout(timeout))
-    fallback = Fallback(stream.with_messages(), lambda responses: responses[-1])
+    fallback = Fallback(stream, lambda responses: responses[-1])
     first = stream_pb2.CountStreamRequest(config=config)
     return Call(
         COUNT_STREAM, first, stream.timeout, stream.plain, lambda _: fallback, is_large=True

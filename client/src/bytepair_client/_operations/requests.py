@@ -211,7 +211,7 @@ class TextStream(Generic[Response, Plain]):
             timeout,
             self.plain,
             self.response_per_request,
-            (lambda: source) if can_read_again else None,
+            can_read_again,
             self.gives_lists,
         )
 
@@ -246,7 +246,7 @@ def text_call(
         seconds = timeout_for(served, timeout, len(text))
         config = copied(request, stream.request().config)
         streamed = stream.call(served, config, text, seconds)
-        return Fallback(streamed.with_messages(), join or partial(joined, method))
+        return Fallback(streamed, join or partial(joined, method))
 
     return Call(method, request, seconds, plain, fallback, is_large)
 

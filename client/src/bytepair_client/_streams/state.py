@@ -45,7 +45,7 @@ class StreamState(ABC, Generic[Response, Plain]):
         # Not the call itself, which would keep the source alive after its reader is dropped.
         self._plain = call.plain
         self._response_per_request = call.response_per_request
-        self._read_again = call.read_again
+        self._source: Source | None = call.source if call.can_read_again else None
         self._unread: deque[int] = deque()  # the sizes of requests whose responses were not read
         self._unread_size = 0
         # The extra response that a server sends before it fails the stream. It is valid only if the
@@ -95,7 +95,7 @@ class StreamState(ABC, Generic[Response, Plain]):
     @property
     def can_resume(self) -> bool:
         """Whether the stream can resume over another connection."""
-        return not self.over and (self.buffer.can_rewind or self._read_again is not None)
+        return not self.over and (self.buffer.can_rewind or self._source is not None)
 
     def resume(self) -> Source | None:
         """Prepare to resume over another connection. `can_resume` must be true.
@@ -108,10 +108,9 @@ class StreamState(ABC, Generic[Response, Plain]):
         if self.buffer.can_rewind:
             self.buffer.rewind(self._first)
             return None
-        assert self._read_again is not None  # can_resume
         self.buffer.restart()
         self.source_ended, self.failure = False, None
-        return self._read_again()
+        return self._source
 
     def read(self, response: Response) -> Plain | None:
         """Process a response. Returns its plain value; empty or None if there is no new output.
