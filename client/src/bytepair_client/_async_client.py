@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from typing import Any, Concatenate, Self, cast
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any, ClassVar, Concatenate, Self, cast
 
 import grpc
 
@@ -67,6 +67,8 @@ class AsyncTokenizerClient(BaseClient):
     TokenizerError; each method documents its own types.
     """
 
+    _grpc: ClassVar = grpc.aio
+
     encode = plain(encoding.encode)
     encode_with_offsets = plain(encoding.encode_with_offsets)
     encode_batch = plain(encoding.encode_batch)
@@ -113,11 +115,6 @@ class AsyncTokenizerClient(BaseClient):
 
     async def __aexit__(self, *error: object) -> None:
         await self.close()
-
-    def _open(self, arguments: Sequence[tuple[str, str | int]]) -> grpc.aio.Channel:
-        if self._credentials is None:
-            return grpc.aio.insecure_channel(self.target, arguments)
-        return grpc.aio.secure_channel(self.target, self._credentials, arguments)
 
     async def _send(
         self, method: Method[Response], payload: bytes, seconds: float | None, timeout: float | None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from threading import Event, Lock
-from typing import Any, Never
+from typing import Any, ClassVar, Never
 
 from google.protobuf.message import Message
 
@@ -24,6 +24,8 @@ class BaseClient(ABC):
     The client connects on its first call, so it may be created before the process forks or an event
     loop runs. Certificate files are read by the constructor.
     """
+
+    _grpc: ClassVar[Any]  # grpc or grpc.aio, which makes the channel
 
     def __init__(
         self,
@@ -115,10 +117,6 @@ class BaseClient(ABC):
         return f"{type(self).__name__}({self.target!r}, encoding={self._defaults.encoding!r})"
 
     @abstractmethod
-    def _open(self, arguments: Sequence[tuple[str, str | int]]) -> Any:
-        """Create the channel: a grpc.Channel or a grpc.aio.Channel."""
-
-    @abstractmethod
     async def _send(
         self, method: Method[Response], payload: bytes, seconds: float | None, timeout: float | None
     ) -> Response:
@@ -160,12 +158,17 @@ class BaseClient(ABC):
                 if self._closed.is_set():
                     raise self._closed_error()
                 if self._channel is None:
-                    self._channel = self._open(self._arguments)
+                    self._channel = self._open()
                 streamed = method.streamed
                 kind = self._channel.stream_stream if streamed else self._channel.unary_unary
                 rpc = kind(method.path, response_deserializer=method.parse)
                 self._rpcs[method.path] = rpc
         return rpc
+
+    def _open(self) -> Any:
+        if self._credentials is None:
+            return self._grpc.insecure_channel(self.target, self._arguments)
+        return self._grpc.secure_channel(self.target, self._credentials, self._arguments)
 
     def _take_channel(self) -> Any:
         """Mark the client as closed. Returns the channel to close; None if there is none."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
-from typing import Any, Concatenate, Self, cast
+from typing import Any, ClassVar, Concatenate, Self, cast
 
 import grpc
 
@@ -67,6 +67,8 @@ class TokenizerClient(BaseClient):
     an iterator. Every error is a TokenizerError; each method documents its own types.
     """
 
+    _grpc: ClassVar = grpc
+
     encode = plain(encoding.encode)
     encode_with_offsets = plain(encoding.encode_with_offsets)
     encode_batch = plain(encoding.encode_batch)
@@ -113,11 +115,6 @@ class TokenizerClient(BaseClient):
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    def _open(self, arguments: Sequence[tuple[str, str | int]]) -> grpc.Channel:
-        if self._credentials is None:
-            return grpc.insecure_channel(self.target, arguments)
-        return grpc.secure_channel(self.target, self._credentials, arguments)
 
     # These coroutines block and never suspend, as `run` requires.
 

@@ -78,16 +78,17 @@ class Tls:
         roots = _pem("root_certificates", self.root_certificates)
         key = _pem("client_key", self.client_key)
         chain = _pem("client_certificate", self.client_certificate)
-        self._check_pair()
         return grpc.ssl_channel_credentials(
             root_certificates=roots, private_key=key, certificate_chain=chain
         )
 
     def context(self) -> ssl.SSLContext:
-        """A context that trusts `root_certificates`; one without any if that is None.
+        """A context that trusts `root_certificates`, or none if that is None, and shows the client
+        certificate if it is a file.
 
         Raises:
-            InvalidOption: The root certificates cannot be read, or are not PEM.
+            InvalidOption: The root certificates cannot be read, or are not PEM; or the files of
+                the client certificate and its key do not belong together.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         roots = _pem("root_certificates", self.root_certificates)
@@ -96,15 +97,11 @@ class Tls:
                 context.load_verify_locations(cadata=roots.decode("ascii", "ignore"))
         except (ssl.SSLError, ValueError):
             raise invalid("tls", "root_certificates holds no certificates in PEM") from None
-        return context
-
-    def _check_pair(self) -> None:
         chain, key = self.client_certificate, self.client_key
-        # The standard library can only check files.
+        # The standard library can only load files.
         if chain is None or key is None or isinstance(chain, bytes) or isinstance(key, bytes):
-            return
+            return context
         try:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             # Without `password`, OpenSSL would prompt for one at the terminal.
             context.load_cert_chain(chain, key, password=lambda: "")
         except (ssl.SSLError, OSError):
@@ -113,6 +110,7 @@ class Tls:
                 "client_certificate and client_key are not a certificate chain and its key, in PEM "
                 "and without a password",
             ) from None
+        return context
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from time import monotonic
-from typing import Any, Final, Protocol, TypedDict, TypeVar, cast
+from typing import Any, Final, TypedDict, TypeVar, cast
 
-from bytepair.v1 import text_pb2
+from bytepair.v1 import chat_pb2, context_pb2, text_pb2, tokenizer_pb2
 from google.protobuf.message import Message
 
 from bytepair_client import _errors as errors
@@ -38,6 +38,13 @@ _NAMES: Final = {"encoding", "fingerprint", "format", "format_fingerprint"}
 
 Progress = Callable[[int], object]
 Value = TypeVar("Value")
+BatchResult = (
+    tokenizer_pb2.EncodeResult
+    | tokenizer_pb2.DecodeResult
+    | tokenizer_pb2.CountResult
+    | chat_pb2.CountChatResult
+    | context_pb2.TruncateResult
+)
 
 
 class BatchOptions(TypedDict, total=False):
@@ -49,14 +56,6 @@ class BatchOptions(TypedDict, total=False):
 
 class TextBatchOptions(AllTextOptions, BatchOptions, total=False):
     """Options of a batch of texts."""
-
-
-class BatchResult(Protocol):
-    """EncodeResult, DecodeResult and CountResult."""
-
-    @property
-    def error(self) -> text_pb2.Error: ...
-    def HasField(self, field_name: Any) -> bool: ...  # noqa: N802 (protobuf's name)
 
 
 @dataclass(frozen=True, slots=True)

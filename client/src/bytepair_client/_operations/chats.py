@@ -101,7 +101,8 @@ def count_chat(
         disallowed_special=disallowed_special,
         **options,
     )
-    return Call(COUNT_CHAT, request, chosen_timeout(defaults, timeout), _count)
+    seconds = chosen_timeout(defaults, timeout)
+    return Call(COUNT_CHAT, request, seconds, lambda response: response.count)
 
 
 def encode_chat(
@@ -267,10 +268,6 @@ def _chat(chat: ChatMessages | Mapping[str, Any]) -> _Chat:
     return list(chat["messages"]), list(chat.get("tools") or ())
 
 
-def _count(result: chat_pb2.CountChatResult | chat_pb2.CountChatResponse) -> int:
-    return result.count
-
-
 def chat_request(
     request: Filled, defaults: Defaults, messages: ChatMessages, tools: ChatTools, **fields: Any
 ) -> Filled:
@@ -315,25 +312,19 @@ def _set_message(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> str:
         if field not in _SHAPES:
             return f"unknown field {str(field)[:64]!r}"
         try:
-            _set_field(wire, message, field, value)
+            if field == "content":
+                _set_content(wire, value)
+            elif field == "tool_calls":
+                _set_tool_calls(wire, value)
+            elif field != "reasoning_content":
+                setattr(wire, field, value)
+            elif message.get("reasoning") is None:
+                wire.reasoning = value
         except UnicodeEncodeError:
             return f"{field} holds a lone surrogate"
         except (TypeError, ValueError, AttributeError, KeyError):
             return f"{field} must be {_SHAPES[field]}"
     return ""
-
-
-def _set_field(
-    wire: chat_pb2.ChatMessage, message: Mapping[str, Any], field: str, value: Any
-) -> None:
-    if field == "content":
-        _set_content(wire, value)
-    elif field == "tool_calls":
-        _set_tool_calls(wire, value)
-    elif field != "reasoning_content":
-        setattr(wire, field, value)
-    elif message.get("reasoning") is None:
-        wire.reasoning = value
 
 
 def _set_content(wire: chat_pb2.ChatMessage, content: Any) -> None:
