@@ -54,6 +54,15 @@ def client(clients: Clients) -> Iterator[TokenizerClient]:
         ("timeout", lambda c: c.list_encodings(timeout=math.nan)),
         ("timeout", lambda c: c.decode([1], timeout=math.inf)),
         ("timeout", lambda c: c.decode([1], timeout=sys.maxsize)),
+        ("stop", lambda c: c.decode_stream([1], stop="text")),
+        ("stop", lambda c: c.decode_stream([1], stop=["\ud800"])),
+        ("errors", lambda c: c.decode_stream([1], errors="ignore")),
+        ("timeout", lambda c: c.decode_stream([1], timeout=0)),
+        ("encoding", lambda c: c.decode_stream([1], encoding="\udcff")),
+        ("allowed_special", lambda c: c.encode_stream(["a"], allowed_special={"ALL"})),
+        ("disallowed_special", lambda c: c.encode_stream(["a"], disallowed_special={"x"})),
+        ("timeout", lambda c: c.encode_stream(["a"], timeout=-1)),
+        ("limit", lambda c: c.count_stream(["a"], limit=-1)),
     ],
 )
 def test_an_option_outside_its_domain(client: TokenizerClient, field: str, act: Act) -> None:
@@ -71,6 +80,7 @@ def test_an_option_outside_its_domain(client: TokenizerClient, field: str, act: 
         ("timeout", {"timeout": -1}),
         ("max_attempts", {"max_attempts": 0}),
         ("max_requests_per_second", {"max_requests_per_second": 0}),
+        ("max_unary_bytes", {"max_unary_bytes": 0}),
         ("max_request_bytes", {"max_request_bytes": 0}),
         ("max_response_bytes", {"max_response_bytes": -1}),
         ("max_request_bytes", {"max_request_bytes": sys.maxsize}),

@@ -63,6 +63,11 @@ def test_more_items_than_a_request_holds(client: TokenizerClient) -> None:
     assert client.decode_batch(expected) == texts
 
 
+def test_a_batch_without_items(client: TokenizerClient) -> None:
+    for call in (client.encode_batch, client.count_batch, client.decode_batch):
+        assert call([]) == []
+
+
 @pytest.mark.slow
 def test_items_larger_than_a_request_holds(client: TokenizerClient) -> None:
     ids = ids_of(LARGE)

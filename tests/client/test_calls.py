@@ -11,7 +11,6 @@ from bytepair_client import (
     SpecialTokenInText,
     TokenizerClient,
     UnknownTokenId,
-    error_of,
     special,
 )
 from bytepair_client._operations.encoding import OffsetUnit
@@ -37,17 +36,6 @@ def test_text_to_ids_and_back(client: TokenizerClient, text: str) -> None:
     assert client.count(text) == len(expected)
     assert client.decode(expected) == text
     assert client.decode_bytes(expected) == text.encode()
-
-
-@pytest.mark.slow
-def test_batches_are_their_items_in_order(client: TokenizerClient) -> None:
-    expected = [oracle("o200k_base").encode(text) for text in TEXTS]
-    assert client.encode_batch(TEXTS) == expected
-    assert client.count_batch(iter(TEXTS)) == [len(ids) for ids in expected]
-    assert client.decode_batch(expected) == TEXTS
-    assert client.encode_batch([]) == []
-    assert client.count_batch([]) == []
-    assert client.decode_batch([]) == []
 
 
 def test_a_call_may_name_its_own_encoding(client: TokenizerClient) -> None:
@@ -217,14 +205,6 @@ def test_a_batch_returns_errors_in_place_on_request(client: TokenizerClient) -> 
     decoded = client.decode_batch([[4_000_000_000], []], return_exceptions=True)
     assert isinstance(decoded[0], UnknownTokenId)
     assert decoded[1] == ""
-
-
-def test_raw_batch_responses_hold_the_error_of_each_item(client: TokenizerClient) -> None:
-    good, bad = client.with_raw_response.encode_batch(["a", END]).results
-    assert error_of(good) is None
-    error = error_of(bad, 1)
-    assert isinstance(error, SpecialTokenInText)
-    assert (error.item, error.token) == (1, END)
 
 
 def test_health(client: TokenizerClient) -> None:

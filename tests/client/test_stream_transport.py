@@ -19,7 +19,6 @@ from bytepair_client import (
     Cancelled,
     ClientClosed,
     DeadlineExceeded,
-    InvalidOption,
     TokenizerClient,
     Unavailable,
     UnknownTokenId,
@@ -157,8 +156,8 @@ def test_a_cancelled_stream_does_not_end_normally_at_the_server(
     ended = {"rpc": "DecodeStream", "encoding": "cl100k_base", "code": "OK"}
     before = server.metric("bytepair_requests_total", **ended)
     with TokenizerClient(server.target, encoding="cl100k_base") as client:
-        send = client._send
-        monkeypatch.setattr(client, "_send", lambda *args: CancelledLate(send(*args)))
+        start = client._start
+        monkeypatch.setattr(client, "_start", lambda *args: CancelledLate(start(*args)))
         stream = client.decode_stream(iter(Model()))
         next(stream)
         stream.close()
@@ -283,26 +282,3 @@ def test_a_server_that_died_is_noticed(
             next(stream)
     finally:
         os.kill(server.pid, signal.SIGCONT)
-
-
-@pytest.mark.parametrize(
-    ("field", "act"),
-    [
-        ("stop", lambda c: c.decode_stream([1], stop="text")),
-        ("stop", lambda c: c.decode_stream([1], stop=["\ud800"])),
-        ("errors", lambda c: c.decode_stream([1], errors="ignore")),
-        ("timeout", lambda c: c.decode_stream([1], timeout=0)),
-        ("encoding", lambda c: c.decode_stream([1], encoding="\udcff")),
-        ("allowed_special", lambda c: c.encode_stream(["a"], allowed_special={"ALL"})),
-        ("disallowed_special", lambda c: c.encode_stream(["a"], disallowed_special={"x"})),
-        ("timeout", lambda c: c.encode_stream(["a"], timeout=-1)),
-        ("limit", lambda c: c.count_stream(["a"], limit=-1)),
-        ("max_unary_bytes", lambda c: TokenizerClient(max_unary_bytes=0)),
-    ],
-)
-def test_an_option_outside_its_domain_is_rejected_at_once(
-    clients: Clients, field: str, act: Callable[[Any], object]
-) -> None:
-    with pytest.raises(InvalidOption) as caught:
-        act(clients(encoding="e"))
-    assert (caught.value.field, caught.value.code) == (field, None)
