@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ from bytepair_engine.chat import (
 )
 from conftest import Serve
 from support.serving import RunningServer, write_config
+from support.shell import Shell
 
 TOOLS = [{"type": "function", "function": {"name": "f", "description": "d", "parameters": {}}}]
 CHAT: list[dict[str, Any]] = [
@@ -89,23 +88,16 @@ def test_both_clients_agree_with_the_engine(
 
 @pytest.mark.slow
 def test_the_command_counts_a_file(server: RunningServer, tmp_path: Path) -> None:
-    file = tmp_path / "chat.json"
+    shell = Shell(tmp_path, server.target)
     chat = [{"role": "user", "content": "hello"}]
-
-    def run(*more: str, content: Any, status: int = 0) -> str:
-        file.write_text(json.dumps(content))
-        program = "import sys; from bytepair_client._cli.main import main; sys.exit(main())"
-        command = [sys.executable, "-c", program, "count-chat", str(file)]
-        command += ["-e", "o200k_base", "--format", "openai-chat", "--target", server.target]
-        done = subprocess.run([*command, *more], capture_output=True, text=True, check=False)
-        assert done.returncode == status, done.stderr
-        return done.stdout
-
-    assert run(content=chat) == f"8 {file} (exact)\n"
-    assert "(estimate)" in run(content={"messages": chat, "tools": TOOLS})
-    output = json.loads(run("--json", content=chat))
+    for name, content in {"chat": chat, "tools": {"messages": chat, "tools": TOOLS}}.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    count = ("count-chat", "--format", "openai-chat")
+    assert shell(*count, "chat") == "8 chat (exact)\n"
+    assert "(estimate)" in shell(*count, "tools")
+    output = json.loads(shell(*count, "--json", "chat"))
     assert (output["files"][0]["count"], output["files"][0]["message_counts"]) == (8, [5])
-    assert run(content="no", status=1) == ""
+    assert shell(*count, stdin=b'"no"', status=1, errors="expected a list of messages") == ""
 
 
 @pytest.mark.slow

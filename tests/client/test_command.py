@@ -198,14 +198,8 @@ def test_an_error_names_options_of_the_command_line(
 def test_a_file_name_need_not_be_utf8(shell: Shell) -> None:
     name = os.fsdecode(b"caf\xe9.txt")
     (shell.folder / name).write_bytes(b"one")
-    ran = subprocess.run(
-        command("count", name),
-        capture_output=True,
-        cwd=shell.folder,
-        env=clean_environment(**shell.variables),
-        check=True,
-    )
-    assert ran.stdout == b"1 caf\xe9.txt\n"
+    with shell.start("count", name) as running:
+        assert running.communicate() == (b"1 caf\xe9.txt\n", b"")
     assert json.loads(shell("count", "--json", name))["files"][0]["file"] == name
 
 
@@ -243,18 +237,10 @@ def test_an_encoding_is_required_and_must_exist(shell: Shell) -> None:
 
 
 def test_an_output_that_cannot_be_written(shell: Shell) -> None:
-    with Path("/dev/full").open("wb") as full:
-        ran = subprocess.run(
-            command("count", "a.txt"),
-            stdout=full,
-            stderr=subprocess.PIPE,
-            cwd=shell.folder,
-            env=clean_environment(**shell.variables),
-            text=True,
-            check=False,
-        )
-    assert ran.returncode == 1
-    assert ran.stderr == "bytepair: cannot write the output: No space left on device\n"
+    said = b"bytepair: cannot write the output: No space left on device\n"
+    with Path("/dev/full").open("wb") as full, shell.start("count", "a.txt", stdout=full) as run:
+        assert run.communicate()[1] == said
+    assert run.returncode == 1
 
 
 def test_standard_error_may_be_closed(shell: Shell) -> None:
@@ -296,13 +282,7 @@ def test_all_of_a_long_output_arrives(shell: Shell, unbuffered: str) -> None:
 def test_a_closed_pipe_ends_the_command_silently(shell: Shell, unbuffered: str) -> None:
     shell.variables["PYTHONUNBUFFERED"] = unbuffered
     (shell.folder / "ids").write_text("64 " * 200_000)
-    with subprocess.Popen(
-        command("decode", "ids"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=shell.folder,
-        env=clean_environment(**shell.variables),
-    ) as running:
+    with shell.start("decode", "ids") as running:
         assert running.stdout is not None
         assert running.stderr is not None
         running.stdout.read(10)
@@ -315,13 +295,7 @@ def test_an_interrupt_prints_no_traceback(shell: Shell) -> None:
     held = Held()
     with (
         ScriptedServer(held) as server,
-        subprocess.Popen(
-            command("count", "--target", server.target, "a.txt"),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=shell.folder,
-            env=clean_environment(**shell.variables),
-        ) as running,
+        shell.start("count", "--target", server.target, "a.txt") as running,
     ):
         held.arrived.wait()
         running.send_signal(signal.SIGINT)

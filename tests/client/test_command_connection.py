@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import grpc
 import pytest
 import trustme
 from support.scripted import Held, ScriptedServer, details, fail
-from support.serving import RunningServer, clean_environment
-from support.shell import Shell, command
+from support.serving import RunningServer
+from support.shell import Shell
 
 pytestmark = pytest.mark.slow  # each test starts a process
 
@@ -100,17 +99,11 @@ def test_a_server_that_stops_during_the_call(shell: Shell) -> None:
     held = Held()
     with (
         ScriptedServer(held) as server,
-        subprocess.Popen(
-            command("count", "--target", server.target, "a.txt"),
-            stderr=subprocess.PIPE,
-            cwd=shell.folder,
-            env=clean_environment(**shell.variables),
-            text=True,
-        ) as running,
+        shell.start("count", "--target", server.target, "a.txt") as running,
     ):
         held.arrived.wait()
         server.stop()
-        output = running.communicate()[1]
+        output = running.communicate()[1].decode()
     assert running.returncode == 3
     assert f"bytepair: no answer from {server.target}: " in output
     assert "Traceback" not in output

@@ -93,17 +93,6 @@ def test_a_large_input_that_fails_in_the_middle(shell: Shell) -> None:
     assert output == f"{3:9} small.txt\n{3:9} total\n"
 
 
-def start(shell: Shell, *arguments: str, stderr: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        command(*arguments),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        cwd=shell.folder,
-        env=clean_environment(**shell.variables),
-    )
-
-
 def feed(running: subprocess.Popen[bytes], text: bytes, end: threading.Event) -> None:
     """Write to its input from a thread, and close it once `end` is set."""
 
@@ -121,7 +110,7 @@ def feed(running: subprocess.Popen[bytes], text: bytes, end: threading.Event) ->
 def test_output_is_written_while_input_is_read(shell: Shell) -> None:
     text = "one two " * 300_000
     end = threading.Event()
-    with start(shell, "encode") as running:
+    with shell.start("encode") as running:
         feed(running, text.encode(), end)
         assert running.stdout is not None
         first = running.stdout.read(10)  # before the input has ended
@@ -133,7 +122,7 @@ def test_output_is_written_while_input_is_read(shell: Shell) -> None:
 
 def test_an_interrupt_while_it_waits_for_input(shell: Shell) -> None:
     end = threading.Event()
-    with start(shell, "encode") as running:
+    with shell.start("encode") as running:
         feed(running, b"one two " * 300_000, end)
         assert running.stdout is not None
         assert running.stderr is not None
@@ -150,7 +139,7 @@ def test_progress_is_shown_on_a_terminal_and_erased(shell: Shell) -> None:
     terminal, stderr = pty.openpty()
     os.set_blocking(terminal, False)
     shown = b""
-    with start(shell, "count", stderr=stderr) as running:
+    with shell.start("count", stderr=stderr) as running:
         os.close(stderr)
         assert running.stdin is not None
         assert running.stdout is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from support.serving import clean_environment
 
@@ -50,3 +51,16 @@ class Shell:
         assert errors in stderr, stderr
         assert bool(stderr) == bool(errors)
         return ran.stdout.decode()
+
+    def start(
+        self, *arguments: str | Path, stdout: Any = subprocess.PIPE, stderr: Any = subprocess.PIPE
+    ) -> subprocess.Popen[bytes]:
+        """Start the command, with a pipe as standard input."""
+        return subprocess.Popen(
+            command(*arguments),
+            stdin=subprocess.PIPE,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=self.folder,
+            env=clean_environment(**self.variables),
+        )
