@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -278,3 +279,11 @@ def test_the_shipped_tables_are_the_official_ones() -> None:
     r50k, p50k = tables["r50k_base"].items(), tables["p50k_base"].items()
     assert p50k[: len(r50k)] == r50k
     assert [len(table) for table in tables.values()] == [50256, 50280, 100256, 199998]
+
+
+def test_a_file_that_is_not_regular_is_rejected_and_not_opened(tmp_path: Path) -> None:
+    """Opening a FIFO would wait for a writer."""
+    os.mkfifo(tmp_path / "vocabulary")
+    for path in (tmp_path / "vocabulary", tmp_path):
+        with pytest.raises(VocabularyError, match="it is not a regular file"):
+            load_encoding(path)

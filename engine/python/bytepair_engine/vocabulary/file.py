@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import stat
 import zlib
 from pathlib import Path
 from typing import Final
@@ -64,6 +65,8 @@ def read_vocabulary_file(path: Path) -> bytes:
     if "\0" in str(path):
         raise VocabularyError(repr(str(path)), "a file name holds no NUL character", "correct it")
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a FIFO may block for ever
+            raise VocabularyError(str(path), "it is not a regular file", "give the file's path")
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
         if data.startswith(_GZIP):
