@@ -91,6 +91,14 @@ def test_json_that_is_not_an_object_is_rejected_and_an_empty_body_is_an_empty_re
         (b'{"allowedSpecial": "secret"}', "allowedSpecial: the value has the wrong type"),
         (b'{"limit": -1, "text": "secret"}', "limit: the value has the wrong type"),
         (b'{"text": "a", "text": "secret"}', "a key is given twice"),
+        (b'{"text": "\\ud800", "encoding": "secret"}', "text: the text has half of a surrogate"),
+        (
+            b'{"disallowedSpecial": "secret"}',
+            "disallowedSpecial: must be one of DISALLOWED_SPECIAL_REJECT, DISALLOWED_SPECIAL_AS_",
+        ),
+        (b'{"disallowedSpecial": "x for enum type a.b"}', "disallowedSpecial: must be one of "),
+        (b"[]", "the JSON is not an object"),
+        (b'""', "the JSON is not an object"),
         (b'{"text": secret}', "not JSON at line 1 column 10"),
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
@@ -22,8 +23,9 @@ from bytepair_server.rpc import limits
 #: Maximum size of a request in JSON, which costs several times the binary form.
 MAX_BYTES: Final = 1 << 20
 
-#: What protobuf's errors say without quoting a value: which field, and which position.
+#: What protobuf's errors say without quoting a value: which field, enum and position.
 _INVALID_FIELD: Final = re.compile(r"Failed to parse (\w+) field")
+_ENUM: Final = re.compile(r"(?s).*Invalid enum value .* for enum type ([\w.]*\w)")
 _POSITION: Final = re.compile(r"line \d+ column \d+")
 
 #: The JSON types of plain fields. A 64-bit integer may be a string in JSON.
@@ -58,6 +60,8 @@ def read(raw: bytes, request_class: type[Message]) -> bytes:
     limits.check("request", len(raw), MAX_BYTES, "bytes of JSON")
     message = _read_plain(raw, request_class)
     if message is None:
+        if raw and not raw.lstrip().startswith(b"{"):  # protobuf reads [] as an empty message
+            raise InvalidField("request", "the JSON is not an object")
         try:
             message = json_format.Parse(raw or b"{}", request_class())
         except UnicodeDecodeError:
@@ -65,7 +69,7 @@ def read(raw: bytes, request_class: type[Message]) -> bytes:
         except RecursionError:
             raise InvalidField("request", "the JSON is nested too deeply") from None
         except json_format.ParseError as error:
-            raise InvalidField("request", _problem(error)) from None
+            raise InvalidField("request", _problem(error, request_class)) from None
     return message.SerializeToString()
 
 
@@ -137,15 +141,25 @@ def _write_plain(message: Message) -> dict[str, Any] | None:
     return found
 
 
-def _problem(error: json_format.ParseError) -> str:
+def _problem(error: json_format.ParseError, request_class: type[Message]) -> str:
     """A description of the error that does not quote the request."""
     message = str(error)
     if 'no field named "' in message:
         name = message.partition('no field named "')[2].partition('"')[0][:64]
         return f"unknown field {name!r}"
     if found := _INVALID_FIELD.match(message):
-        return f"{found[1]}: the value has the wrong type, or is out of range"
+        return f"{found[1]}: {_value_problem(message, request_class)}"
     if "duplicate key" in message:
         return "a key is given twice"
     found = _POSITION.search(message)
     return f"not JSON at {found[0]}" if found else "not the JSON of this request"
+
+
+def _value_problem(message: str, request_class: type[Message]) -> str:
+    if "Unpaired surrogate" in message:
+        return r"the text has half of a surrogate pair, such as \ud83d without \ude42"
+    if enum := _ENUM.match(message):
+        with suppress(KeyError):  # a value may contain the words of the error
+            values = request_class.DESCRIPTOR.file.pool.FindEnumTypeByName(enum[1]).values
+            return f"must be one of {', '.join(value.name for value in values if value.number)}"
+    return "the value has the wrong type, or is out of range"
