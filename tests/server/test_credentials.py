@@ -373,6 +373,7 @@ KNOWN = ["[callers.a]", "certificates = ['dns:a.example']"]
         (["[callers.a]", "certificates = ['a.example']"], "must be 'dns:' and a host name"),
         (["[callers.a]", "certificates = ['dns:*.example']"], "without wildcard"),
         (["[callers.default]"], "'default' is reserved"),
+        (['[callers.""]'], "callers: '' is not a printable name"),
         (["[callers.a]", "group = 'g'"], "there is neither [ceiling.g] nor [quotas.g]"),
         (["[quotas.b]"], "quotas.b: no such caller or group; known: anonymous, default"),
         (["[quotas.default]", "request_burst = 2"], "request_burst needs requests_per_second"),

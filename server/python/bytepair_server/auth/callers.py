@@ -102,6 +102,8 @@ def load(settings: Settings, base_dir: Path) -> Callers:
         keys = api_keys.read(base_dir / settings.api_keys_file, reserved)
     callers = Callers(keys, settings.callers)
     for name in settings.callers:
+        if not name.isprintable() or not name:
+            raise ConfigurationError(f"callers: {name!r} is not a printable name")
         if name in reserved:
             raise ConfigurationError(
                 f"callers.{name}: {name!r} is reserved or names a group; choose another name"
