@@ -199,6 +199,10 @@ def test_encoding_needs_the_ceiling_and_counting_does_not(server: RunningServer)
     assert stub(server).CountChat(chat_pb2.CountChatRequest(**request)).count
     info = failure(stub(server).EncodeChat, chat_pb2.EncodeChatRequest(**request))
     assert info.reason == "CHAT_FORMAT_NOT_PERMITTED"
+    request |= {"encoding": "o200k_base", "format": "openai-chat"}
+    info = failure(stub(server).EncodeChat, chat_pb2.EncodeChatRequest(**request))
+    # No permission helps: the format can only count.
+    assert (info.reason, info.metadata["field"]) == ("INVALID_OPTION", "format")
 
 
 def test_a_control_token_in_text_is_rejected_by_default(

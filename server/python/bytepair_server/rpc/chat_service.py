@@ -124,7 +124,8 @@ class ChatService:
     def encode(self, parsed: ParsedChat[chat_pb2.EncodeChatRequest], call: Call) -> bytes:
         request = parsed.request
         entry, chosen, action = self._chosen(request, call, REJECT)
-        self._policy.permit_format(call.caller, chosen.name)
+        if chosen.encodes:  # else the error is that it can only count
+            self._policy.permit_format(call.caller, chosen.name)
         call.policy["allowed"] = None
         self._check_size("messages", parsed.parts, parsed.size, call)
         encoded = encode_chat(
