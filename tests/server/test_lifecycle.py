@@ -184,7 +184,9 @@ def test_ctrl_c_stops_an_idle_server(serve: Serve) -> None:
     server = serve()
     os.kill(server.pid, signal.SIGINT)
     assert server.wait() == 0
-    assert server.wait_for_log("caught a signal")["signal"] == "SIGINT"
+    caught = server.wait_for_log("caught a signal")
+    assert caught["signal"] == "SIGINT"
+    assert "a second SIGINT or SIGTERM ends running calls and streams at once" in caught["hint"]
 
 
 def test_closing_the_terminal_drains_the_server(serve: Serve) -> None:

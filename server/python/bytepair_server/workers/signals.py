@@ -34,9 +34,13 @@ def stop_signals(
     loop = asyncio.get_running_loop()
 
     def on_signal(number: signal.Signals) -> None:
-        log.info("caught a signal", signal=number.name)
-        if stopping.is_set() and number != signal.SIGHUP:
-            again()
+        if not stopping.is_set():
+            then = "a second SIGINT or SIGTERM ends running calls and streams at once"
+            log.info("caught a signal", signal=number.name, hint=then)
+        else:
+            log.info("caught a signal", signal=number.name)
+            if number != signal.SIGHUP:
+                again()
         stopping.set()
 
     before = {number: signal.getsignal(number) for number in stopping_signals()}
