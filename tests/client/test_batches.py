@@ -256,7 +256,7 @@ def test_many_texts_are_not_cut_as_one(client: TokenizerClient, name: str) -> No
 def test_options_are_keyword_only(client: TokenizerClient) -> None:
     with pytest.raises(TypeError, match=r"encode\(\) takes only text .* encoding="):
         client.encode("x", "gpt-4o")  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="takes only text and max_tokens without a name"):
+    with pytest.raises(TypeError, match="takes only text and max_tokens as positional"):
         client.truncate("x", 3, "gpt-4o")  # type: ignore[call-arg, arg-type]
-    with pytest.raises(TypeError, match="takes nothing without a name"):
+    with pytest.raises(TypeError, match="takes nothing as positional"):
         client.list_encodings(1)  # type: ignore[call-arg]

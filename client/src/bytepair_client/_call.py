@@ -133,10 +133,10 @@ def _itself(response: Any) -> Any:
 
 
 def too_many(called: str, *positional: str) -> TypeError:
-    """The error for more arguments without a name than `called` takes."""
+    """The error for more positional arguments than `called` takes."""
     takes = f"only {' and '.join(positional)}" if positional else "nothing"
     return TypeError(
-        f"{called}() takes {takes} without a name: write the others with their names, such as "
+        f"{called}() takes {takes} as positional arguments: pass the others by keyword, such as "
         'encoding="o200k_base"'
     )
 

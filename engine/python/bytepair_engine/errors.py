@@ -211,12 +211,12 @@ class BudgetTooSmall(BytepairError, ValueError):
 
     def __str__(self) -> str:
         content = (
-            "the marker, the added special tokens or the messages that must be kept"
+            "what must be kept (the marker, added special tokens or messages)"
             if self.byte_offset is None
             else f"the code point at byte {self.byte_offset}"
         )
         return (
-            f"the limit of tokens is {self.budget}, too small for {content}: {self.needed}; "
+            f"{content} does not fit: tokens needed {self.needed}, limit {self.budget}; "
             "raise max_tokens"
         )
 

@@ -66,8 +66,8 @@ _SERVER: Options = (
     option("--target", f"where the server is (default: {DEFAULT_TARGET})", metavar="HOST:PORT"),
     option(
         "--timeout",
-        f"for each call (default: {DEFAULT_TIMEOUT_S:g}; none for an input larger than "
-        f"{DEFAULT_MAX_UNARY_BYTES >> 20} MiB, which is streamed)",
+        f"for each call (default: {DEFAULT_TIMEOUT_S:g}; none for an input of more than "
+        f"{DEFAULT_MAX_UNARY_BYTES >> 20} MiB, if the command can stream it)",
         type=float,
         metavar="SECONDS",
     ),

@@ -270,8 +270,9 @@ _SPECIAL_TOKEN_IN_TEXT: Final = (
     Code.INVALID_ARGUMENT,
     "SPECIAL_TOKEN_IN_TEXT",
     "the text contains the special token {token!r} at byte {byte_offset}; "
-    "DISALLOWED_SPECIAL_AS_TEXT reads it as ordinary text, unless the operator forbids that; "
-    "allowed_special, also ALL, permits only what the operator's [ceiling] does",
+    "DISALLOWED_SPECIAL_AS_TEXT reads it as ordinary text, unless the operator's "
+    "disallowed_special_floor forbids that; to make it a control token, name it in "
+    "allowed_special, which the operator's [ceiling] must permit",
     "token",
     "byte_offset",
 )
