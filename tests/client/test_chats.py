@@ -184,6 +184,11 @@ def test_the_formats_are_described(server: RunningServer) -> None:
             "content must be a string, or",
         ),
         ({"role": "user", "content": [{"text": "a"}]}, "content must be a string, or"),
+        (
+            {"role": "user", "content": [{"type": "counted_tokens", "tokens": -5}]},
+            'content must be a string, or a list of parts such as {"type": "text", "text": "…"}, '
+            'or {"type": "counted_tokens", "tokens": N} where N is 0 or more',
+        ),
         ({"role": "user", "content": "\ud800"}, "content holds a lone surrogate"),
         ({"role": "user", "name": 5}, "name must be a string"),
         ({"role": "assistant", "reasoning_content": 5}, "reasoning_content must be a string"),
@@ -205,6 +210,7 @@ def test_a_message_of_another_shape_is_rejected(message: Any, problem: str) -> N
         assert caught.value.message.startswith(f"messages: message 1: {problem}")
         with pytest.raises(InvalidOption, match="chats: each must be a list of messages"):
             client.count_chat_batch([{"role": "user", "content": "a"}], format="harmony")
-        one_tool: Any = TOOLS[0]
-        with pytest.raises(InvalidOption, match="tools: must be a list"):
-            client.count_chat([], tools=one_tool, format="harmony")
+        no_list: list[Any] = [TOOLS[0], 5]
+        for tools in no_list:
+            with pytest.raises(InvalidOption, match="tools: must be a list"):
+                client.count_chat([], tools=tools, format="harmony")

@@ -32,7 +32,10 @@ _TEXTS = ("name", "reasoning", "tool_call_id", "channel", "recipient", "content_
 #: The fields of a message, and the type of each.
 _SHAPES: Final = {
     "role": "a string",
-    "content": "a string, or a list of parts with a type",
+    "content": (
+        'a string, or a list of parts such as {"type": "text", "text": "…"}, or {"type": '
+        '"counted_tokens", "tokens": N} where N is 0 or more'
+    ),
     "tool_calls": "a list of calls with a function's name and arguments",
     "reasoning_content": "a string",
 } | dict.fromkeys(_TEXTS, "a string")
@@ -290,7 +293,7 @@ def set_chat(wire: Any, messages: ChatMessages, tools: ChatTools) -> None:
         wrong = _set_message(wire.messages.add(), message)
         if wrong:
             raise invalid("messages", f"message {index}: {wrong}")
-    if isinstance(tools, Mapping | str):
+    if isinstance(tools, Mapping | str) or not isinstance(tools, Iterable | None):
         raise invalid("tools", "must be a list of tools")
     for index, tool in enumerate(tools or ()):
         try:
