@@ -84,6 +84,7 @@ def test_templates_of_the_configuration_are_formats(tmp_path: Path) -> None:
     [
         ('name = "t"\nfile = "bad.jinja"', "bad.jinja, line 2 of the template: "),
         ('name = "t"\nfile = "none.jinja"', "cannot be read"),
+        ('name = "t"\nfile = "."', "it is not a regular file"),
         ('name = "t"\nfile = "good.jinja"\nsha256 = "' + "0" * 64 + '"', "has the sha256"),
         ('name = "harmony"\nfile = "good.jinja"', "already"),
         ('name = "t"\nfile = "good.jinja"\nencodings = ["x"]', "no encoding of this"),

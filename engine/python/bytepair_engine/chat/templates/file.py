@@ -39,6 +39,8 @@ def load_template(
         OSError: The file cannot be read.
     """
     path = Path(file)
+    if path.exists() and not path.is_file():  # opening a FIFO may block for ever
+        raise BadTemplate(name, None, "it is not a regular file")
     data = path.read_bytes()
     digest = hashlib.sha256(data).hexdigest()
     if sha256 is not None and digest != sha256.lower():
