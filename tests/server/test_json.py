@@ -88,7 +88,8 @@ def test_json_that_is_not_an_object_is_rejected_and_an_empty_body_is_an_empty_re
     [
         (b'{"secret": 1}', "unknown field 'secret'"),
         (b'{"text": 5, "encoding": "secret"}', "text: the value has the wrong type"),
-        (b'{"allowedSpecial": "secret"}', "allowedSpecial: the value has the wrong type"),
+        (b'{"allowedSpecial": "secret"}', "allowedSpecial: must be a list"),
+        (b'{"segments": [{"text": 5}]}', "segments.text: the value has the wrong type"),
         (b'{"limit": -1, "text": "secret"}', "limit: the value has the wrong type"),
         (b'{"text": "a", "text": "secret"}', "a key is given twice"),
         (b'{"text": "\\ud800", "encoding": "secret"}', "text: the text has half of a surrogate"),

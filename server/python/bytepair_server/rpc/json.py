@@ -24,8 +24,9 @@ from bytepair_server.rpc import limits
 MAX_BYTES: Final = 1 << 20
 
 #: What protobuf's errors say without quoting a value: which field, enum and position.
-_INVALID_FIELD: Final = re.compile(r"Failed to parse (\w+) field")
-_ENUM: Final = re.compile(r"(?s).*Invalid enum value .* for enum type ([\w.]*\w)")
+_INVALID_FIELD: Final = re.compile(r"(?:Failed to parse \w+ field: )+")
+_NAME: Final = re.compile(r"parse (\w+) field")
+_ENUM: Final = re.compile(r"(?s)Invalid enum value .* for enum type ([\w.]*\w)")
 _POSITION: Final = re.compile(r"line \d+ column \d+")
 
 #: The JSON types of plain fields. A 64-bit integer may be a string in JSON.
@@ -148,7 +149,8 @@ def _problem(error: json_format.ParseError, request_class: type[Message]) -> str
         name = message.partition('no field named "')[2].partition('"')[0][:64]
         return f"unknown field {name!r}"
     if found := _INVALID_FIELD.match(message):
-        return f"{found[1]}: {_value_problem(message, request_class)}"
+        path = ".".join(_NAME.findall(found[0]))
+        return f"{path}: {_value_problem(message[found.end() :], request_class)}"
     if "duplicate key" in message:
         return "a key is given twice"
     found = _POSITION.search(message)
@@ -156,7 +158,9 @@ def _problem(error: json_format.ParseError, request_class: type[Message]) -> str
 
 
 def _value_problem(message: str, request_class: type[Message]) -> str:
-    if "Unpaired surrogate" in message:
+    if message.startswith("repeated field"):
+        return "must be a list"
+    if message.startswith("Unpaired surrogate"):
         return r"the text has half of a surrogate pair, such as \ud83d without \ude42"
     if enum := _ENUM.match(message):
         with suppress(KeyError):  # a value may contain the words of the error
