@@ -233,9 +233,24 @@ def test_a_part_of_an_endless_text_decides(keep: Literal["start", "end"]) -> Non
         truncated_part(encoding, "a", 1, keep="both")  # type: ignore[arg-type]
 
 
-def test_a_template_counts() -> None:
-    encoding = get_encoding("cl100k_base")
-    assert truncated(encoding, "one two three", 2, add_special_tokens=True).count == 2
+@pytest.mark.parametrize("name", list_encodings())
+def test_a_marker_may_complete_a_token(name: str) -> None:
+    """Law T5, of text that fits only beside the marker, as one token with it."""
+    encoding, rng = get_encoding(name), random.Random(f"20261126 {name}")
+    found = 0
+    while found < 40:
+        token = encoding.decode(
+            [rng.randrange(1000, 100_000 if encoding.n_vocab > 1e5 else 40_000)]
+        )
+        at = rng.randrange(1, max(2, len(token)))
+        head, tail = token[:at], token[at:]
+        if not tail.isalpha() or encoding.count(token) > 1 or encoding.count(tail) < 2:
+            continue
+        found += 1
+        filler = rng.choice(["1", "!1 ", "zz1", "é the1", "\n"])
+        check(name, filler + tail, 1, "end", "code_point", head, False)
+        check(name, head + rng.choice(["1", " z", "!"]), 1, "start", "code_point", tail, False)
+        check(name, f"{head}{filler}x{filler}{tail}", 2, "both", "code_point", "", False)
 
 
 def test_bad_arguments_are_rejected() -> None:

@@ -263,10 +263,12 @@ class _Search:
         measure, text = self._measure, self._text
         if keep == "end":
             checkpoints, beyond = measure.backwards(0, len(text), budget, is_complete=not is_part)
+            beyond = self._beside(beyond, self._marker, is_end=True)
             # Split points are known where the rules for them see the text before.
             is_known = beyond is not None and beyond > max(stable_from(text), RULE_CONTEXT)
         else:
             checkpoints, beyond = measure.forwards(0, budget, is_complete=not is_part)
+            beyond = self._beside(beyond, self._marker, is_end=False)
             is_known = beyond is not None and beyond <= stable_until(text)
         return checkpoints, beyond if is_known or not is_part else None
 
@@ -305,8 +307,14 @@ class _Search:
         remaining = budget - checkpoint.count
         rest, beyond = measure.backwards(end, length, remaining)
         prefix = self._text[checkpoint.position : end] + self._marker
+        beyond = self._beside(beyond, prefix, is_end=True)
         start, end_level = self._end(rest, beyond or 0, remaining, end, checkpoint.position, prefix)
         return self._made(end, start, end_level if start < length else level)
+
+    def _beside(self, beyond: int | None, other: str, *, is_end: bool) -> int | None:
+        if beyond is None or not other:
+            return beyond
+        return self._measure.beyond_beside_text(beyond, is_end=is_end)
 
     def _made(self, end: int, start: int, level: Level) -> Truncation:
         """Return the text up to `end`, the marker, and the text from `start`."""
@@ -321,8 +329,7 @@ class _Search:
         """Return the end of the longest start that fits with the marker, and alone fits `share`."""
         measure = self._measure
         for level in self._levels:
-            high = min(beyond, len(self._text) - 1)
-            for place in self._boundaries.down(level, high):
+            for place in self._boundaries.down(level, min(beyond, len(self._text)) - 1):
                 if (
                     self._is_cut(place, self._left_of(place), self._marker)
                     or (
@@ -351,7 +358,7 @@ class _Search:
         # `prefix` may start inside a name.
         left = self._left_of(after) + self._marker
         for level in self._levels:
-            for place in self._boundaries.up(level, max(beyond - 1, after), len(self._text)):
+            for place in self._boundaries.up(level, max(beyond, after), len(self._text)):
                 if place == len(self._text):
                     break
                 if (
