@@ -93,13 +93,15 @@ def test_other_formats(backend: BackendName, name: str, tmp_path: Path) -> None:
         check(encoding, encode, text, cases, [cases.cut(cases.rng.choice([0, 1, 2, 3, 8]))])
 
 
-def test_the_template_counts_in_every_chunk(tmp_path: Path) -> None:
-    """Laws S1 to S6, of ordinary text, which the core splits by itself."""
+def test_the_template_counts(tmp_path: Path) -> None:
+    """Laws T1 to T7 and S1 to S6, of ordinary text, which the core cuts by itself."""
     encoding, encode = other("ranks, a template", tmp_path, "native")
     assert encoding.template
-    options = SplitOptions(8, 2, add_special_tokens=True)
+    api, text = Library(encoding), "one two three, four five. " * 4
     count = counts(encode, Cut(8, template=True))
-    check_split(Library(encoding), "one two three, four five. " * 4, options, count, [])
+    check_split(api, text, SplitOptions(8, 2, add_special_tokens=True), count, [])
+    for most, keep in product((8, 200), KEEPS):
+        check_truncation(api, text, Cut(most, keep, template=True), count)
 
 
 END = "<|endoftext|>"
