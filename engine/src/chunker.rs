@@ -86,6 +86,7 @@ impl Bpe {
             is_start: true,
         };
         let mut scan = Scan::new(self, part, 0);
+        scan.begin(bytes_beyond(budget));
         let known = (!is_complete).then_some(text.len());
         match scan.beyond(budget, known).ok()? {
             Beyond::AllFits(count) => Some((text.len(), count)),
@@ -102,7 +103,7 @@ impl Bpe {
         boundary: Boundary,
         is_complete: bool,
     ) -> Option<(usize, usize)> {
-        let start = if is_complete {
+        let first = if is_complete {
             0
         } else {
             next_split_point(text, 1)?
@@ -111,15 +112,27 @@ impl Bpe {
             text,
             is_start: is_complete,
         };
-        let mut scan = Scan::new(self, part, start);
-        while scan.extend().ok()? {}
-        let count = scan.sums.count;
-        if count <= budget {
-            return is_complete.then_some((0, count));
+        let near = text.len().saturating_sub(bytes_beyond(budget));
+        let near = next_split_point(text, near).filter(|&near| near > first);
+        for start in near.into_iter().chain([first]) {
+            let mut scan = Scan::new(self, part, start);
+            while scan.extend().ok()? {}
+            let count = scan.sums.count;
+            if count > budget {
+                let end = text.len();
+                return scan.first_that_fits(boundary, end, count, budget).ok()?;
+            }
+            if start == 0 {
+                return is_complete.then_some((0, count));
+            }
         }
-        let end = text.len();
-        scan.first_that_fits(boundary, end, count, budget).ok()?
+        None
     }
+}
+
+/// Bytes that mostly have more than this number of tokens.
+fn bytes_beyond(budget: usize) -> usize {
+    budget.saturating_mul(5).saturating_add(64)
 }
 
 impl Scan<'_> {

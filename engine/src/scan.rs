@@ -133,12 +133,24 @@ impl<'a> Scan<'a> {
         if self.window < (at + MIN_WINDOW).min(self.text.len()) {
             self.window = floor(self.text, (at + WINDOW).min(self.text.len()));
         }
+        self.split(at).map(|()| true)
+    }
+
+    /// Begin with a few bytes, if they hold a whole pre-token.
+    pub fn begin(&mut self, bytes: usize) {
+        let end = self.start + bytes.min(MIN_WINDOW);
+        self.window = floor(self.text, end.min(self.text.len()));
+        let _ = self.split(self.start);
+    }
+
+    /// Split the text from the end of a pre-token to that of the window.
+    fn split(&mut self, at: usize) -> Result<(), Undecided> {
         let read = self.read(at, self.window)?;
         let ends = &self.ends.as_slice()[..read];
         self.core
             .give_pieces(self.text.as_bytes(), at, ends, &mut self.sums);
         self.places.extend_from_slice(ends);
-        Ok(true)
+        Ok(())
     }
 
     /// Find the next ends of pre-tokens from one on, of text up to `window`. Returns how many of
