@@ -14,12 +14,14 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from operator import truediv
 from pathlib import Path
 from typing import Any
 
 from bytepair.v1 import context_pb2, tokenizer_pb2
 from bytepair_engine import Encoding, PieceTooLong, get_encoding
+from bytepair_engine.context.truncating import truncated
 from bytepair_engine.errors import BudgetTooSmall
 from support.context_formats import other
 from support.oracle import set_cache_dir
@@ -48,6 +50,15 @@ HOSTILE = {
     "flags of tags": "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e007f" * 10_000,
     "final consonants of Hangul": "\u11a8" * 60_000,
 }
+#: Texts that are cut beside others, their lengths, and the budgets.
+JOINED_CHARACTERS, JOINED_TOKENS, MARKER = 20_000, (100, 1000), " … "
+JOINED = {
+    "letters": "a",
+    "digits": "1234567",
+    "spaces": " ",
+    "emoji": "🧠👨\u200d👩",
+    "Chinese": "日本語的",
+}
 #: Formats and texts whose counts do not follow from those of shorter starts: all are tried.
 UNDIVIDED = {"byte level with an end of word": "ab ", "normalised, NFKC": "e\u0301"}
 LAWS_TEXT = (
@@ -64,6 +75,7 @@ def main() -> None:
     show_splits(encoding)
     show_long_text(encoding)
     show_hostile_texts(encoding, HOSTILE, TOKENS, 1000)
+    show_joined_texts(encoding)
     with tempfile.TemporaryDirectory() as folder:
         texts = {name: text[:MORE_CHARACTERS] for name, text in HOSTILE.items()}
         show_hostile_texts(other(SENTENCEPIECE, Path(folder))[0], texts, TOKENS, 1000)
@@ -148,6 +160,34 @@ def show_hostile_texts(
         figures += [shown(1e3 * seconds, 1) for seconds in took[3:5]]
         cells = [cell for pair in zip(figures, twice, strict=True) for cell in pair]
         print(f"| {name} | {' | '.join(cells)} |")
+
+
+def show_joined_texts(encoding: Encoding) -> None:
+    """Measure texts that are cut beside a marker or beside the start, each figure beside that of a
+    text twice as long."""
+    print(
+        f"\n| {JOINED_CHARACTERS:,} characters | tokens | start and end, ms | × "
+        "| start and marker | × | marker and end | × |"
+    )
+    print("|---|" + "---:|" * 7)
+    texts = {"prose": prose(4 * JOINED_CHARACTERS)[: 2 * JOINED_CHARACTERS]}
+    texts |= {name: unit * JOINED_CHARACTERS for name, unit in JOINED.items()}
+    for (name, long), tokens in product(texts.items(), JOINED_TOKENS):
+        works = [
+            lambda text=long[:length], options=options: truncated(encoding, text, tokens, **options)  # noqa: B023
+            for length in (JOINED_CHARACTERS, 2 * JOINED_CHARACTERS)
+            for options in (
+                {"keep": "both"},
+                {"keep": "start", "marker": MARKER},
+                {"keep": "end", "marker": MARKER},
+            )
+        ]
+        took = [statistics.median(times) for times in timed_in_turns(works, HOSTILE_ROUNDS)]
+        pairs = zip(took[:3], took[3:], strict=True)
+        cells = [
+            cell for once, twice in pairs for cell in (shown(1e3 * once, 2), shown(twice / once, 2))
+        ]
+        print(f"| {name} | {tokens:,} | {' | '.join(cells)} |")
 
 
 def shown(figure: float, digits: int) -> str:
