@@ -80,7 +80,8 @@ class ContextService:
         text = request.text
         utf8 = text.encode()
         self._check_size("text", len(utf8), call)
-        return self._truncate(request, text, utf8, entry, rule, call) + self._names[entry.name]
+        fields = self._truncate(request, text, utf8, entry, rule, call, is_part=request.is_part)
+        return fields + self._names[entry.name]
 
     def batch_truncate(self, request: context_pb2.BatchTruncateRequest, call: Call) -> bytes:
         entry, rule = self._options.text(request, call, AS_TEXT)
@@ -184,6 +185,8 @@ class ContextService:
         entry: Entry,
         rule: SpecialRule,
         call: Call,
+        *,
+        is_part: bool = False,
     ) -> bytes:
         """Return the serialised fields of a TruncateResponse without encoding and fingerprint, or
         of a TruncateResult."""
@@ -194,7 +197,7 @@ class ContextService:
         self._record_special(entry, utf8, rule, call)
         keep, level = keep_of(request.keep), level_of(request.level, "grapheme")
         try:
-            if isinstance(request, context_pb2.TruncateRequest) and request.is_part:
+            if is_part:
                 found = self._truncate_part(request, text, len(utf8), entry, rule, keep, level)
             else:
                 found = truncating.truncated(
@@ -221,7 +224,7 @@ class ContextService:
 
     def _truncate_part(
         self,
-        request: context_pb2.TruncateRequest,
+        request: _HasTruncate,
         part: str,
         size: int,
         entry: Entry,
