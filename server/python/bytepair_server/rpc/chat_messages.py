@@ -12,8 +12,8 @@ from bytepair_engine.chat.costs import DEFAULT_OPTIONS
 from bytepair_engine.chat.json_text import NotJson, parse
 from bytepair_engine.chat.messages import Part, Structured
 
-from bytepair_server.errors import InvalidField
 from bytepair_server.rpc import wire
+from bytepair_server.rpc.options import chosen
 from bytepair_server.rpc.parsed import Named, take_named_texts
 
 #: Beside these two fields a message rarely has others.
@@ -157,13 +157,11 @@ def options_of(request: HasChat | chat_pb2.BatchCountChatRequest) -> ChatOptions
     if not request.HasField("options"):
         return DEFAULT_OPTIONS
     options = request.options
-    if options.past_reasoning not in _PAST_REASONING:
-        raise InvalidField("options.past_reasoning", f"unknown value {options.past_reasoning}")
     prompts = options.add_generation_prompt or not options.HasField("add_generation_prompt")
     return ChatOptions(
         add_generation_prompt=prompts,
         continue_final_message=options.continue_final_message,
-        past_reasoning=_PAST_REASONING[options.past_reasoning],
+        past_reasoning=chosen("options.past_reasoning", options.past_reasoning, _PAST_REASONING),
         reasoning_effort=options.reasoning_effort,
         current_date=options.current_date,
         format_options=dict(options.format_options),

@@ -215,8 +215,7 @@ class ChatService:
     def _check_size(self, field: str, parts: int, size: int, call: Call) -> None:
         # The size of a request is slightly above that of its texts.
         limits.check(field, parts, self._settings.max_segments, "messages, parts, calls and tools")
-        limits.check(field, size, self._settings.max_input_bytes, "bytes")
-        call.input_bytes = size
+        self._options.check_size(field, size, call)
 
 
 def _naming(entry: Entry, chosen: ChatFormat) -> dict[str, Any]:

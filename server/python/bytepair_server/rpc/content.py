@@ -17,6 +17,7 @@ from bytepair_engine.backends.text_length import text_length
 from bytepair_server.auth.policy import SpecialRule
 from bytepair_server.errors import InvalidText, SpecialTokenInSegment
 from bytepair_server.rpc import limits, wire_fields
+from bytepair_server.rpc.call import Call
 
 #: Separates joined texts: a byte that never occurs in UTF-8.
 _SEPARATOR: Final = b"\xff"
@@ -46,7 +47,15 @@ def utf8_size(content: Content) -> int:
     return sum(limits.utf8_size(part.text) for part in content if not part.is_special_token)
 
 
-def contains_special(encoding: Encoding, content: Content | Exception, rule: SpecialRule) -> bool:
+def record_special(
+    encoding: Encoding, found: Iterable[Content | Exception], rule: SpecialRule, call: Call
+) -> None:
+    """Record in the call's policy if text contains special tokens that stay text."""
+    if not rule.disallowed and any(_contains_special(encoding, each, rule) for each in found):
+        call.policy["as_text"] = None
+
+
+def _contains_special(encoding: Encoding, content: Content | Exception, rule: SpecialRule) -> bool:
     """Whether a content's text contains a special token that is not allowed in it."""
     if isinstance(content, bytes | str):
         return encoding.contains_special(content, allowed_special=rule.allowed)

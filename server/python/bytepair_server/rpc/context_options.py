@@ -14,11 +14,12 @@ from bytepair_server.auth.policy import SpecialRule
 from bytepair_server.catalog import Entry
 from bytepair_server.errors import InvalidField
 from bytepair_server.rpc.content import Unit
+from bytepair_server.rpc.options import chosen
 
 #: Larger values mean the same: no text has as many tokens, and the engine counts in machine words.
 _MAX_TOKENS: Final = 1 << 40
 
-_KEEPS: Final[dict[int, Keep]] = {
+KEEPS: Final[dict[int, Keep]] = {
     context_pb2.KEEP_UNSPECIFIED: "start",
     context_pb2.KEEP_START: "start",
     context_pb2.KEEP_END: "end",
@@ -35,20 +36,11 @@ _UNITS: Final[dict[int, Unit]] = {
 }
 
 
-def keep_of(value: int) -> Keep:
-    """Return the side to keep. Raises InvalidField for an unknown value, as all here."""
-    if value not in _KEEPS:
-        raise InvalidField("keep", f"unknown value {value}")
-    return _KEEPS[value]
-
-
 def level_of(value: int, default: Level) -> Level:
-    """Return the level; `default` if unspecified."""
+    """Return the level; `default` if unspecified. Raises InvalidField for an unknown value."""
     if value == context_pb2.CUT_LEVEL_UNSPECIFIED:
         return default
-    if value not in _LEVELS:
-        raise InvalidField("level", f"unknown value {value}")
-    return _LEVELS[value]
+    return chosen("level", value, _LEVELS)
 
 
 def unit_of(value: int) -> Unit:

@@ -18,17 +18,18 @@ from bytepair_server.config.settings import Settings
 from bytepair_server.errors import InputTooLarge, InvalidField, NoSplitPoint
 from bytepair_server.rpc import limits
 from bytepair_server.rpc.call import Call
+from bytepair_server.rpc.content import record_special
 from bytepair_server.rpc.context_options import (
+    KEEPS,
     LEVEL_NUMBERS,
     ChunkWriter,
     Offsets,
-    keep_of,
     level_of,
     split_options,
     tokens_of,
     unit_of,
 )
-from bytepair_server.rpc.options import Options
+from bytepair_server.rpc.options import Options, chosen
 from bytepair_server.rpc.status import failure_of
 from bytepair_server.rpc.wire_fields import element, varint
 
@@ -79,7 +80,7 @@ class ContextService:
         entry, rule = self._options.text(request, call, AS_TEXT)
         text = request.text
         utf8 = text.encode()
-        self._check_size("text", len(utf8), call)
+        self._options.check_size("text", len(utf8), call)
         fields = self._truncate(request, text, utf8, entry, rule, call, is_part=request.is_part)
         return fields + self._names[entry.name]
 
@@ -88,7 +89,7 @@ class ContextService:
         limits.check("items", len(request.items), self._settings.max_batch_items, "items")
         texts = [item.text for item in request.items]
         utf8s = [text.encode() for text in texts]
-        self._check_size("items.text", sum(map(len, utf8s)), call)
+        self._options.check_size("items.text", sum(map(len, utf8s)), call)
         parts = []
         for item, text, utf8 in zip(request.items, texts, utf8s, strict=True):
             try:
@@ -120,8 +121,8 @@ class ContextService:
         options = split_options(request, rule)
         text = request.text
         utf8 = text.encode()
-        self._check_size("text", len(utf8), call)
-        self._record_special(entry, utf8, rule, call)
+        self._options.check_size("text", len(utf8), call)
+        record_special(entry.encoding, (utf8,), rule, call)
         response = context_pb2.SplitResponse(encoding=entry.name, fingerprint=entry.fingerprint)
         most = self._settings.max_chunks
         try:
@@ -142,7 +143,7 @@ class ContextService:
         most = request.max_findings if request.HasField("max_findings") else MAX_FINDINGS
         limits.check("max_findings", most, MAX_FINDINGS, "findings")
         text = request.text
-        self._check_size("text", limits.utf8_size(text), call)
+        self._options.check_size("text", limits.utf8_size(text), call)
         found = inspecting.inspect(
             entry.encoding,
             text,
@@ -194,8 +195,8 @@ class ContextService:
             raise InvalidField("max_tokens", "must be set; 0 is allowed")
         unit = unit_of(request.unit)
         percent = request.start_percent if request.HasField("start_percent") else None
-        self._record_special(entry, utf8, rule, call)
-        keep, level = keep_of(request.keep), level_of(request.level, "grapheme")
+        record_special(entry.encoding, (utf8,), rule, call)
+        keep, level = chosen("keep", request.keep, KEEPS), level_of(request.level, "grapheme")
         try:
             if is_part:
                 found = self._truncate_part(request, text, len(utf8), entry, rule, keep, level)
@@ -255,17 +256,6 @@ class ContextService:
         if not found.truncated:
             return found.count
         return entry.encoding.count(text, **rule.keywords)
-
-    def _check_size(self, field: str, size: int, call: Call) -> None:
-        call.input_bytes = size
-        limits.check(field, size, self._settings.max_input_bytes, "bytes")
-
-    def _record_special(self, entry: Entry, utf8: bytes, rule: SpecialRule, call: Call) -> None:
-        """Record that the text contains special tokens that are encoded as text."""
-        if not rule.disallowed and entry.encoding.contains_special(
-            utf8, allowed_special=rule.allowed
-        ):
-            call.policy["as_text"] = None
 
 
 def truncation_fields(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Final, Literal, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, Protocol, TypeVar
 
 from bytepair.v1 import stream_pb2, text_pb2, tokenizer_pb2
 from bytepair_engine import UnknownEncoding
@@ -32,6 +32,9 @@ _HasDecode = (
 _HasLimit = (
     tokenizer_pb2.CountRequest | tokenizer_pb2.BatchCountRequest | stream_pb2.CountStreamConfig
 )
+
+
+T = TypeVar("T")
 
 
 class _HasRule(Protocol):
@@ -68,6 +71,11 @@ class Options:
         call.encoding = entry.name
         return entry
 
+    def check_size(self, field: str, size: int, call: Call) -> None:
+        """Check the UTF-8 size of a call's text in bytes, and record it. Raises InputTooLarge."""
+        limits.check(field, size, self.settings.max_input_bytes, "bytes")
+        call.input_bytes = size
+
     def text(self, request: _HasRule, call: Call, default_action: int) -> tuple[Entry, SpecialRule]:
         """The encoding, and how special tokens in text are treated; see `Policy.rule`."""
         entry = self.entry(request.encoding, request.expected_fingerprint, call)
@@ -92,14 +100,19 @@ class Options:
     ) -> tuple[Entry, Literal["replace", "strict"] | None]:
         """The encoding, and the handling of bytes that are not UTF-8; None for raw bytes."""
         entry = self.entry(request.encoding, request.expected_fingerprint, call)
-        errors = _DECODE_ERRORS.get(request.errors)
-        if errors is None:
-            raise InvalidField("errors", f"unknown value {request.errors}")
+        errors = chosen("errors", request.errors, _DECODE_ERRORS)
         if not request.as_bytes:
             return entry, errors
         if errors == "strict":
             raise InvalidField("errors", "STRICT cannot be combined with as_bytes")
         return entry, None
+
+
+def chosen(field: str, value: int, meanings: Mapping[int, T]) -> T:
+    """The meaning of a value of an enum. Raises InvalidField for an unknown one."""
+    if value not in meanings:
+        raise InvalidField(field, f"unknown value {value}")
+    return meanings[value]
 
 
 def limit_of(request: _HasLimit) -> int | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal
 
 from bytepair.v1 import text_pb2, token_pb2, tokenizer_pb2
 from bytepair_engine import UnknownTokenId
 
-from bytepair_server.auth.policy import AS_TEXT, REJECT, Policy, SpecialRule
+from bytepair_server.auth.policy import AS_TEXT, REJECT, Policy
 from bytepair_server.catalog import Catalog, Entry
 from bytepair_server.config.settings import Settings
 from bytepair_server.errors import InvalidField, InvalidText
@@ -20,13 +20,8 @@ from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.chat_service import ChatService
 from bytepair_server.rpc.content import Content, Part, Unit
 from bytepair_server.rpc.context_service import ContextService
-from bytepair_server.rpc.options import Options, limit_of
-from bytepair_server.rpc.parsed import (
-    ParsedIds,
-    ParsedItems,
-    ParsedText,
-    ParsedTexts,
-)
+from bytepair_server.rpc.options import Options, chosen, limit_of
+from bytepair_server.rpc.parsed import ParsedIds, ParsedItems, ParsedText, ParsedTexts
 from bytepair_server.rpc.status import Failure, failure_of
 
 _UNITS: Final[dict[int, Unit | None]] = {
@@ -81,10 +76,10 @@ class Service:
     def encode(self, parsed: ParsedText[tokenizer_pb2.EncodeRequest], call: Call) -> bytes:
         request = parsed.request
         entry, rule = self.options.text(request, call, REJECT)
-        unit = _unit(request.offsets)
+        unit = chosen("offsets", request.offsets, _UNITS)
         content = self._content(request, parsed.content, entry, call)
-        self._check_size("text", contents.utf8_size(content), call)
-        _record_special(entry, [content], rule, call)
+        self.options.check_size("text", contents.utf8_size(content), call)
+        contents.record_special(entry.encoding, [content], rule, call)
         fields, call.tokens = contents.encode(entry.encoding, content, rule, unit)
         return fields + self._names[tokenizer_pb2.EncodeResponse, entry.name]
 
@@ -93,10 +88,10 @@ class Service:
     ) -> bytes:
         request = parsed.request
         entry, rule = self.options.text(request, call, REJECT)
-        unit = _unit(request.offsets)
+        unit = chosen("offsets", request.offsets, _UNITS)
         parts = []
         found = self._contents(parsed, entry, call)
-        _record_special(entry, found, rule, call)
+        contents.record_special(entry.encoding, found, rule, call)
         for index, content in enumerate(found):
             try:
                 fields, tokens = contents.encode(entry.encoding, _valid(content), rule, unit)
@@ -115,8 +110,8 @@ class Service:
         request = parsed.request
         entry, rule = self.options.text(request, call, AS_TEXT)
         content = self._content(request, parsed.content, entry, call)
-        self._check_size("text", contents.utf8_size(content), call)
-        _record_special(entry, [content], rule, call)
+        self.options.check_size("text", contents.utf8_size(content), call)
+        contents.record_special(entry.encoding, [content], rule, call)
         count, exceeded = contents.count(entry.encoding, content, rule, limit_of(request))
         call.tokens = count
         return _counted(count, exceeded) + self._names[tokenizer_pb2.CountResponse, entry.name]
@@ -130,7 +125,7 @@ class Service:
         found = self._contents(parsed, entry, call)
         if parsed.content is not None and not rule.disallowed:
             # No item can fail on its own.
-            _record_special(entry, [contents.joined(parsed.content)], rule, call)
+            contents.record_special(entry.encoding, [contents.joined(parsed.content)], rule, call)
             counts = contents.count_texts(entry.encoding, parsed.content, rule, limit)
             call.tokens = sum(counts)
             if limit is None:
@@ -139,7 +134,7 @@ class Service:
                 parts = [_count_result(each, each > limit) for each in counts]
         else:
             parts = []
-            _record_special(entry, found, rule, call)
+            contents.record_special(entry.encoding, found, rule, call)
             for index, content in enumerate(found):
                 try:
                     count, exceeded = contents.count(entry.encoding, _valid(content), rule, limit)
@@ -242,7 +237,7 @@ class Service:
         settings = self._settings
         if parsed.content is not None:
             limits.check("items", len(parsed.content), settings.max_batch_items, "items")
-            self._check_size("items.text", sum(map(len, parsed.content)), call)
+            self.options.check_size("items.text", sum(map(len, parsed.content)), call)
             return parsed.content
         items = parsed.request.items
         limits.check("items", len(items), settings.max_batch_items, "items")
@@ -256,18 +251,8 @@ class Service:
                 _item_failure(error, call)
                 found.append(error)
         good = (content for content in found if not isinstance(content, Exception))
-        self._check_size("items.text", sum(map(contents.utf8_size, good)), call)
+        self.options.check_size("items.text", sum(map(contents.utf8_size, good)), call)
         return found
-
-    def _check_size(self, field: str, size: int, call: Call) -> None:
-        limits.check(field, size, self._settings.max_input_bytes, "bytes")
-        call.input_bytes = size
-
-
-def _unit(value: int) -> Unit | None:
-    if value not in _UNITS:
-        raise InvalidField("offsets", f"unknown value {value}")
-    return _UNITS[value]
 
 
 @lru_cache(1 << 12)
@@ -299,17 +284,6 @@ def _decode(
     except UnknownTokenId as error:
         # Its index refers to the ids that were kept; report the index in the request.
         raise UnknownTokenId(error.token_id, list(ids).index(error.token_id)) from None
-
-
-def _record_special(
-    entry: Entry, found: Iterable[Content | Exception], rule: SpecialRule, call: Call
-) -> None:
-    """Record in the call's policy if text contains special tokens that stay text."""
-    if not rule.disallowed:
-        for content in found:
-            if contents.contains_special(entry.encoding, content, rule):
-                call.policy["as_text"] = None
-                return
 
 
 def _valid(content: Content | Exception) -> Content:
