@@ -43,7 +43,8 @@ class CancelScope:
         """
         self.cancelled = False
         self._deadline: Final = None if seconds is None else monotonic() + seconds
-        self._flag: Final = _flag(seconds)
+        flag = _flags()
+        self._flag: Final = None if flag is None else flag(seconds)
 
     def cancel(self) -> None:
         """Cancel the work in the block. Thread-safe and idempotent."""
@@ -83,21 +84,13 @@ class CancelScope:
 
 
 @cache
-def _has_core() -> bool:
+def _flags() -> type[CancelFlag] | None:
+    """The class of flags that cancel work in the native core; None if the core is not built."""
     try:
-        from bytepair_engine import _core  # noqa: F401
+        from bytepair_engine._core import CancelFlag
     except ImportError:
-        return False
-    return True
-
-
-def _flag(seconds: float | None) -> CancelFlag | None:
-    """The flag that cancels work in the native core; None if the core is not built."""
-    if not _has_core():
         return None
-    from bytepair_engine._core import CancelFlag
-
-    return CancelFlag(seconds)
+    return CancelFlag
 
 
 class _Current(threading.local):
