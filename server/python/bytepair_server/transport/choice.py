@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bytepair_server.config.loader import ConfigurationError
+from bytepair_server.transport.grpcio import GrpcioTransport
 from bytepair_server.transport.interface import (
     File,
     Limits,
@@ -41,8 +42,6 @@ def choose(name: str, address: str) -> MakeTransport:
                 ) from None
         else:
             return NativeTransport
-    from bytepair_server.transport.grpcio import GrpcioTransport
-
     return GrpcioTransport
 
 
@@ -52,6 +51,4 @@ def serves_browsers(name: str, address: str) -> bool:
     Raises:
         ConfigurationError: As `choose`.
     """
-    from bytepair_server.transport.grpcio import GrpcioTransport
-
     return not address.startswith("unix:") and choose(name, address) is not GrpcioTransport

@@ -172,7 +172,7 @@ class _Certificates:
 class _Call:
     """The base of unary calls and streams."""
 
-    __slots__ = ("_context", "_failure", "_headers", "is_over", "peer")
+    __slots__ = ("_context", "_failure", "_headers", "peer")
 
     is_json: Final = False
 
@@ -182,7 +182,6 @@ class _Call:
         self.peer: Final = context.peer()
         self._headers: dict[str, str] | None = None
         self._failure: tuple[Status, Trailers] | None = None
-        self.is_over = False
 
     @property
     def certificate(self) -> bytes | None:
@@ -200,7 +199,6 @@ class _Call:
         return self._context.time_remaining()
 
     def fail(self, status: Status, trailers: Trailers = ()) -> None:
-        self.is_over = True
         self._failure = status, trailers
 
     async def end(self) -> None:
@@ -235,7 +233,6 @@ class _UnaryCall(_Call):
         return self.message
 
     def answer(self, message: bytes, trailers: Trailers = ()) -> None:
-        self.is_over = True
         self.given = message
         self._context.set_trailing_metadata(tuple(trailers))
 
@@ -265,7 +262,7 @@ class _StreamCall(_Call):
         self._context.set_trailing_metadata(tuple(trailers))
 
     async def close(self) -> None:
-        self.is_over = True
+        """Do nothing: gRPC ends the call once its handler has returned."""
 
 
 def _options(limits: Limits, *, shares_port: bool) -> list[tuple[str, int]]:

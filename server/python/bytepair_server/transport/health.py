@@ -21,13 +21,7 @@ from bytepair_server.errors import (
 from bytepair_server.rpc import json
 from bytepair_server.rpc.call import AUTHORIZATION
 from bytepair_server.rpc.status import failure_of
-from bytepair_server.transport.interface import (
-    Kind,
-    Method,
-    Status,
-    StreamCall,
-    UnaryCall,
-)
+from bytepair_server.transport.interface import Kind, Method, Status, StreamCall, UnaryCall
 
 #: Maximum open watches of each worker: many times those of probes and proxies.
 MAX_WATCHES: Final = 1024

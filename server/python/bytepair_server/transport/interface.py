@@ -62,10 +62,6 @@ class Call(Protocol):
     def is_json(self) -> bool:
         """Whether messages are proto3 JSON."""
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the call has been answered or has failed."""
-
     def header(self, name: str) -> str | None:
         """The first value of a header, by its lower-case name; None if it is absent."""
 

@@ -305,14 +305,12 @@ class Supervisor:
                 task.cancel()
 
     def _is_healthy(self) -> tuple[bool, str]:
-        stuck = [child.number for child in self._workers if not self._answers(child)]
+        stuck = [
+            child.number for child in self._workers if child.serving and not child.answered.is_set()
+        ]
         if stuck:
             return False, f"the event loop of these workers does not answer: {stuck}"
         return True, "healthy"
-
-    @staticmethod
-    def _answers(child: _Worker) -> bool:
-        return not child.serving or child.answered.is_set()
 
     def _is_ready(self) -> tuple[bool, str]:
         if self._stopping.is_set():
