@@ -22,6 +22,7 @@ from support.clients import Clients
 from support.scripted import ScriptedServer
 
 Act = Callable[[TokenizerClient], object]
+MANY = "Many texts go to count_batch or encode_batch; Segments([...]) is one text in several parts"
 
 
 @pytest.fixture
@@ -80,6 +81,9 @@ def test_an_option_outside_its_domain(client: TokenizerClient, field: str, act: 
         ("timeout", {"timeout": -1}),
         ("max_attempts", {"max_attempts": 0}),
         ("max_requests_per_second", {"max_requests_per_second": 0}),
+        ("max_requests_per_second", {"max_requests_per_second": -1}),
+        ("max_requests_per_second", {"max_requests_per_second": math.nan}),
+        ("max_requests_per_second", {"max_requests_per_second": math.inf}),
         ("max_unary_bytes", {"max_unary_bytes": 0}),
         ("max_request_bytes", {"max_request_bytes": 0}),
         ("max_response_bytes", {"max_response_bytes": -1}),
@@ -129,10 +133,16 @@ def test_other_targets_are_left_to_grpc(clients: Clients, target: str) -> None:
     clients(target)
 
 
-def test_an_option_without_its_name(clients: Clients) -> None:
+def test_an_option_without_its_name(client: TokenizerClient) -> None:
     for make in (TokenizerClient, AsyncTokenizerClient):
         with pytest.raises(TypeError, match=rf'^{make.__name__}\(\) takes .*encoding="o200k_base"'):
             make("localhost:50051", "gpt-4o")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"encode\(\) takes only text .* encoding="):
+        client.encode("x", "gpt-4o")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="takes only text and max_tokens as positional"):
+        client.truncate("x", 3, "gpt-4o")  # type: ignore[call-arg, arg-type]
+    with pytest.raises(TypeError, match="takes nothing as positional"):
+        client.list_encodings(1)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(
@@ -219,6 +229,8 @@ def test_an_id_that_no_encoding_can_have(client: TokenizerClient, bad: int) -> N
         ("token", lambda c: c.encode(Segments([special(5)]))),  # type: ignore[arg-type]
         ("texts", lambda c: c.encode_batch("one text")),
         ("texts", lambda c: c.count_batch(b"one text")),
+        ("texts", lambda c: c.count_batch(Segments(["one text"]))),
+        ("texts", lambda c: c.encode_batch([["a", "b"]])),
         ("ids", lambda c: c.decode("12")),
         ("ids", lambda c: c.decode([1.5])),
         ("ids", lambda c: c.decode(["1"])),
@@ -244,6 +256,12 @@ def test_an_argument_of_a_wrong_type(client: TokenizerClient, argument: str, act
     [
         ("texts[1] must be a str or Segments, not int", lambda c: c.count_batch(["a", 5])),
         ("not bytes: decode it first, such as by data.decode()", lambda c: c.count(b"abc")),
+        (f"not list. {MANY}", lambda c: c.count(["a", "b"])),
+        (f"not list. {MANY}", lambda c: c.encode(["a", "b"])),
+        (f"not list. {MANY}", lambda c: c.encode_with_offsets(["a", "b"])),
+        ("text must be one str, not list", lambda c: c.truncate(["a", "b"], 3)),
+        ("text must be one str, not list", lambda c: c.split(["a", "b"], 3)),
+        ("text must be one str, not bytes", lambda c: c.truncate(b"a", 1)),
         ("messages must be a list of dicts, not str", lambda c: c.count_chat("hi", format="f")),
         ("messages must be a list of dicts, not dict", lambda c: c.count_chat({}, format="f")),
         ("messages must be a list of dicts, not int", lambda c: c.count_chat(5, format="f")),

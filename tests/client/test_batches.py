@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import grpc
 import pytest
@@ -228,35 +227,3 @@ def test_a_timeout_is_for_the_whole_batch(clients: Clients) -> None:
         client = clients(server.target, encoding="e")
         with pytest.raises(DeadlineExceeded):
             client.count_batch(["a"] * 5000, timeout=0.2)
-
-
-def test_one_text_is_not_accepted_as_a_batch(client: TokenizerClient) -> None:
-    acts: list[Callable[[], Any]] = [
-        lambda: client.count_batch("text"),
-        lambda: client.encode_batch(Segments(["text"])),  # type: ignore[arg-type]
-        lambda: client.count_batch([["a", "b"]]),  # type: ignore[list-item]
-    ]
-    for act in acts:
-        with pytest.raises(TypeError):
-            act()
-
-
-@pytest.mark.parametrize("name", ["count", "encode", "encode_with_offsets"])
-def test_many_texts_are_not_accepted_as_one(client: TokenizerClient, name: str) -> None:
-    with pytest.raises(TypeError, match=r"count_batch or encode_batch; Segments\("):
-        getattr(client, name)(["a", "b"])
-
-
-@pytest.mark.parametrize("name", ["truncate", "split"])
-def test_many_texts_are_not_cut_as_one(client: TokenizerClient, name: str) -> None:
-    with pytest.raises(TypeError, match="text must be one str, not list"):
-        getattr(client, name)(["a", "b"], 3)
-
-
-def test_options_are_keyword_only(client: TokenizerClient) -> None:
-    with pytest.raises(TypeError, match=r"encode\(\) takes only text .* encoding="):
-        client.encode("x", "gpt-4o")  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="takes only text and max_tokens as positional"):
-        client.truncate("x", 3, "gpt-4o")  # type: ignore[call-arg, arg-type]
-    with pytest.raises(TypeError, match="takes nothing as positional"):
-        client.list_encodings(1)  # type: ignore[call-arg]

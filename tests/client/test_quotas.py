@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
-from bytepair_client import DeadlineExceeded, InvalidOption, Overloaded, QuotaExceeded
+from bytepair_client import DeadlineExceeded, Overloaded, QuotaExceeded
 from support.clients import Clients
 from support.keys import keys_toml
 from support.scripted import Answer, ScriptedServer, details, fail, ok
@@ -81,12 +81,6 @@ def test_calls_keep_to_the_maximum_rate(clients: Clients) -> None:
         for _ in range(5):
             client.count("text")
         assert monotonic() - began >= 4 / 20
-
-
-@pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf")])
-def test_a_rate_is_above_zero(clients: Clients, rate: float) -> None:
-    with pytest.raises(InvalidOption, match="max_requests_per_second"):
-        clients(max_requests_per_second=rate)
 
 
 def test_a_deadline_still_ends_a_call(clients: Clients) -> None:

@@ -30,6 +30,7 @@ from bytepair_client import (
 )
 from bytepair_client._call import SERVICE
 from bytepair_client._options import DEFAULT_TIMEOUT_S
+from conftest import Serve
 from support.clients import Clients
 from support.scripted import Answer, Held, ScriptedServer, fail, ok
 
@@ -136,6 +137,17 @@ def test_calls_have_a_deadline_by_default(clients: Clients) -> None:
         clients(server.target, encoding="e", timeout=None).count("text")
     assert 0 < left[0] < 1.1 * DEFAULT_TIMEOUT_S  # gRPC sends it rounded
     assert min(left[1:]) > 1e9
+
+
+def test_a_list_of_addresses_and_a_unix_socket_are_served(serve: Serve, tmp_path: Path) -> None:
+    """They give no host name for the authority, which the server's transport requires."""
+    server = serve("--transport", "native")
+    with TokenizerClient(f"ipv4:{server.target},{server.target}") as client:
+        assert client.count("hello world", encoding="cl100k_base") == 2
+    socket = f"unix:{tmp_path}/s"
+    serve("--transport", "native", "--grpc-address", socket)
+    with TokenizerClient(socket) as client:
+        assert client.count("hello world", encoding="cl100k_base") == 2
 
 
 def test_metadata_are_sent_with_every_call(clients: Clients) -> None:
