@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import Any, ClassVar, Concatenate, Self, cast
+from typing import Any, ClassVar, Concatenate, Self
 
 import grpc
 
@@ -13,7 +13,7 @@ from bytepair_client._base import BaseClient
 from bytepair_client._call import Method, P, Plain, Prepared, R, Response, StreamCall, method_of
 from bytepair_client._operations import chats, context, decoding, describing, encoding
 from bytepair_client._options import Defaults
-from bytepair_client._status import FailedCall, cut_off
+from bytepair_client._status import cut_off
 from bytepair_client._streams.async_stream import AsyncStream, is_being_cancelled
 
 
@@ -129,7 +129,7 @@ class AsyncTokenizerClient(BaseClient):
         try:
             return await response
         except grpc.aio.AioRpcError as error:
-            raise self._error(cast(FailedCall, error), timeout) from error
+            raise self._error(error, timeout) from error
         except asyncio.CancelledError as error:
             if self._closed.is_set() and not is_being_cancelled():
                 # close() cancelled the call, not this task.

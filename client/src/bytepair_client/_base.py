@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from threading import Event, Lock
-from typing import Any, ClassVar, Never
+from typing import Any, ClassVar, Never, cast
 
+import grpc
 from google.protobuf.message import Message
 
 from bytepair_client import _channel
@@ -210,7 +211,7 @@ class BaseClient(ABC):
         payload = self._payload(request)
         attempts = self._attempts(timeout)
         while True:
-            delay = attempts.rate_delay()
+            delay = self._rate_limiter.wait()
             if delay:
                 await self._sleep(delay)
             try:
@@ -262,12 +263,11 @@ class BaseClient(ABC):
             self._max_attempts,
             timeout,
             self._closed.is_set,
-            self._rate_limiter,
             waits_for_quota=self._waits_for_quota,
         )
 
     def _closed_error(self) -> errors.ClientClosed:
         return errors.ClientClosed(f"the client of {self.target} is closed")
 
-    def _error(self, failed: FailedCall, timeout: float | None) -> errors.TokenizerError:
-        return from_call(failed, target=self.target, timeout=timeout)
+    def _error(self, failed: grpc.RpcError, timeout: float | None) -> errors.TokenizerError:
+        return from_call(cast(FailedCall, failed), target=self.target, timeout=timeout)

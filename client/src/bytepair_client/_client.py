@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
-from typing import Any, ClassVar, Concatenate, Self, cast
+from typing import Any, ClassVar, Concatenate, Self
 
 import grpc
 
@@ -24,7 +24,6 @@ from bytepair_client._call import (
 )
 from bytepair_client._operations import chats, context, decoding, describing, encoding
 from bytepair_client._options import Defaults
-from bytepair_client._status import FailedCall
 from bytepair_client._streams.stream import Stream
 
 
@@ -124,7 +123,7 @@ class TokenizerClient(BaseClient):
         try:
             response: Response = self._start(method, payload, seconds)
         except grpc.RpcError as error:
-            raise self._error(cast(FailedCall, error), timeout) from error
+            raise self._error(error, timeout) from error
         return response
 
     def _start(self, method: Method[Any], request: object, seconds: float | None) -> Any:

@@ -36,7 +36,6 @@ class Attempts:
         most: int,
         timeout: float | None,
         is_closed: Callable[[], bool],
-        rate_limiter: RateLimiter,
         *,
         waits_for_quota: bool = False,
     ) -> None:
@@ -46,21 +45,15 @@ class Attempts:
             most: Maximum number of consecutive failures.
             timeout: Seconds for all attempts, waits for a quota excluded; None for no deadline.
             is_closed: Whether the client is closed.
-            rate_limiter: The client's.
             waits_for_quota: Whether to retry QuotaExceeded.
         """
         self._most: Final = most
         self._timeout: Final = timeout
         self._is_closed: Final = is_closed
-        self._rate_limiter: Final = rate_limiter
         self._waits_for_quota: Final = waits_for_quota
         self._until: float | None = None
         self._left = most
         self._backoff = INITIAL_BACKOFF_S
-
-    def rate_delay(self) -> float:
-        """Seconds to wait before the next attempt, by the client's rate limit."""
-        return self._rate_limiter.wait()
 
     def begin(self) -> float | None:
         """Start an attempt. Returns the seconds left for it; None for no deadline."""

@@ -57,7 +57,7 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
         self._state.drop()
 
     async def _begin(self, source: Source) -> None:
-        await asyncio.sleep(self._attempts.rate_delay())
+        await asyncio.sleep(self._client._rate_limiter.wait())
         if not self._state.over:  # closed meanwhile, by another task
             self._state.begin(self._start(), source)
 
@@ -72,7 +72,7 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
 
     async def _resume(self, seconds: float) -> bool:
         self._state.stop_sending()
-        await asyncio.sleep(seconds + self._attempts.rate_delay())
+        await asyncio.sleep(seconds + self._client._rate_limiter.wait())
         if self._state.over:
             return False
         self._state.begin(self._start(), self._state.resume())

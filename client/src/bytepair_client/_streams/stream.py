@@ -10,7 +10,6 @@ from typing import Any, Self, cast
 import grpc
 
 from bytepair_client._call import Plain, Response, StreamCall, run
-from bytepair_client._status import FailedCall
 from bytepair_client._streams.state import BaseStream, Source, StreamState
 
 
@@ -54,7 +53,7 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
         self.close()
 
     async def _begin(self, source: Iterable[Any]) -> None:
-        if self._state.wait(self._attempts.rate_delay()):
+        if self._state.wait(self._client._rate_limiter.wait()):
             self._begin_attempt(source)
 
     async def _receive(self, call: Any) -> Response | None:
@@ -63,10 +62,10 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
         except StopIteration:
             return None
         except grpc.RpcError as error:
-            raise self._client._error(cast(FailedCall, error), self._timeout) from error
+            raise self._client._error(error, self._timeout) from error
 
     async def _resume(self, seconds: float) -> bool:
-        if not self._state.wait(seconds + self._attempts.rate_delay()):
+        if not self._state.wait(seconds + self._client._rate_limiter.wait()):
             return False
         self._begin_attempt(cast(Iterable[Any] | None, self._state.resume()))
         return True
