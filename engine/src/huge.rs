@@ -20,14 +20,14 @@ pub struct Huge<T> {
     layout: Layout,
 }
 
-impl<T: Copy + Default> Huge<T> {
-    /// Makes a slice of default items.
-    pub fn filled(len: usize) -> Self {
-        Huge::try_filled(len).unwrap_or_else(|| handle_alloc_error(Layout::new::<T>()))
+impl<T: Copy> Huge<T> {
+    /// Makes a slice of `len` times the item.
+    pub fn filled(len: usize, item: T) -> Self {
+        Huge::try_filled(len, item).unwrap_or_else(|| handle_alloc_error(Layout::new::<T>()))
     }
 
-    /// Makes a slice of default items; None if there is not enough memory.
-    pub fn try_filled(len: usize) -> Option<Self> {
+    /// Makes a slice of `len` times the item; None if there is not enough memory.
+    pub fn try_filled(len: usize, item: T) -> Option<Self> {
         // Memory is never empty.
         let mut layout = Layout::array::<T>(len.max(1)).ok()?;
         if layout.size() >= PAGE {
@@ -36,9 +36,15 @@ impl<T: Copy + Default> Huge<T> {
         let start = allocate(layout)?.cast();
         for at in 0..len {
             // SAFETY: there is memory for `len` items from `start` on.
-            unsafe { start.add(at).write(T::default()) };
+            unsafe { start.add(at).write(item) };
         }
         Some(Huge { start, len, layout })
+    }
+}
+
+impl<T> Huge<T> {
+    pub fn as_ptr(&self) -> *mut T {
+        self.start.as_ptr()
     }
 }
 
@@ -55,7 +61,7 @@ impl<T> Deref for Huge<T> {
     #[inline(always)]
     fn deref(&self) -> &[T] {
         // SAFETY: `try_filled` has written these items.
-        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
+        unsafe { slice::from_raw_parts(self.as_ptr(), self.len) }
     }
 }
 
@@ -63,7 +69,7 @@ impl<T> DerefMut for Huge<T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above, and the borrow is unique.
-        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+        unsafe { slice::from_raw_parts_mut(self.as_ptr(), self.len) }
     }
 }
 
@@ -122,7 +128,7 @@ mod tests {
     fn large_tables_are_aligned_and_all_keep_their_items() {
         let large = PAGE / size_of::<Item>();
         for len in [1, large - 1, large, 3 * large + 5] {
-            let mut table = Huge::<Item>::filled(len);
+            let mut table = Huge::<Item>::filled(len, [0; 32]);
             assert_eq!(table.len(), len);
             assert!(table.iter().all(|&item| item == [0; 32]));
             if cfg!(all(target_os = "linux", not(miri))) && len >= large {
@@ -136,7 +142,7 @@ mod tests {
     #[test]
     fn too_large_a_table_is_rejected() {
         for len in [usize::MAX, usize::MAX / 256, usize::MAX / 512] {
-            assert!(Huge::<Item>::try_filled(len).is_none());
+            assert!(Huge::<Item>::try_filled(len, [0; 32]).is_none());
         }
     }
 }

@@ -134,3 +134,21 @@ def test_ids_of_every_size_and_type_are_read() -> None:
         with pytest.raises(bytepair_engine.UnknownTokenId) as caught:
             core.decode_bytes([1, bad])
         assert caught.value.token_id == bad
+
+
+def test_lists_keep_their_integers_while_others_are_made() -> None:
+    """Ids with equal lower bits share one kept integer, which changes only if no list has it."""
+    places = [7, 256, 257, 2**16 - 1]
+    ids = {place + above for place in places for above in (0, 2**16, 2**17, 2**30)} - {7}
+    names = {f"<{id_}>": id_ for id_ in ids}
+    core = _core.Bpe(BYTES, PATTERNS["cl100k_base"], names, cache_bytes=0, threads=1)
+    allowed, none = core.special_set(frozenset(names)), core.special_set(frozenset())
+    rng = random.Random(20261125)
+    kept: list[tuple[list[int], list[int]]] = []
+    for _ in range(300):
+        chosen = rng.choices(sorted(names), k=rng.randrange(6))
+        made = core.encode("".join(chosen) + "\x07", allowed, none)
+        kept.append((made, [*(names[name] for name in chosen), 7]))
+        del kept[: rng.randrange(3)]
+        assert all(found == expected for found, expected in kept)
+    assert kept[-1][0][-1] is int("7")

@@ -96,7 +96,8 @@ impl Recent {
             sets => (1 << sets.ilog2()).min(MAX_SETS),
         };
         Recent {
-            sets: Huge::try_filled(sets).unwrap_or_else(|| Huge::filled(1)),
+            sets: Huge::try_filled(sets, Set::default())
+                .unwrap_or_else(|| Huge::filled(1, Set::default())),
         }
     }
 

@@ -7,7 +7,7 @@ use pyo3::types::{PyAny, PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyString};
 
 use super::fit;
 use super::guard::{detached, guarded, pattern_error, released};
-use super::ids::{Integers, array_of};
+use super::ids::{array_of, list_of};
 use super::table::RankTable;
 use super::text::{
     decoded, located, names_in_text, on_text, on_texts, on_utf8, python_text, string, utf8,
@@ -35,7 +35,6 @@ impl SpecialSet {
 #[pyclass(frozen, module = "bytepair_engine._core")]
 pub(super) struct Bpe {
     pub(super) core: bpe::Bpe,
-    integers: Integers,
 }
 
 #[pymethods]
@@ -60,10 +59,7 @@ impl Bpe {
             bpe::Bpe::new(table, pattern, specials, cache_bytes, sharing)
         })?;
         built
-            .map(|core| Bpe {
-                integers: Integers::default(),
-                core,
-            })
+            .map(|core| Bpe { core })
             .map_err(|fault| pattern_error(py, fault))
     }
 
@@ -112,10 +108,7 @@ impl Bpe {
         let encode = |text: &str| self.core.encode(text, &allowed.0, &disallowed.0);
         texts.iter().try_for_each(|text| string(text).map(drop))?;
         let batch = on_texts(py, &self.core, &texts, encode)?;
-        batch
-            .iter()
-            .map(|ids| self.integers.list(py, ids))
-            .collect()
+        batch.iter().map(|ids| list_of(py, ids)).collect()
     }
 
     /// Finds the longest start of ordinary text that fits. None if `text`, which is the start of a

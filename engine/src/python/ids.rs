@@ -1,61 +1,32 @@
 //! Conversion of token ids to and from Python integers, lists and arrays.
 
-use std::sync::{Mutex, PoisonError};
-
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::sync::critical_section::with_critical_section;
-use pyo3::sync::{MutexExt, PyOnceLock};
-use pyo3::types::{PyInt, PyList};
+use pyo3::types::PyList;
 
 use super::guard::released;
-use super::small_int;
+use super::small_int::{self, Integers};
 use crate::output::varint;
 
-/// Python integers of recent ids: reusing them costs a third of making each anew.
-///
-/// `MAX_INTEGERS` of them after the first list, indexed by the lower bits of the id. A new id
-/// replaces the old one.
-#[derive(Default)]
-pub(super) struct Integers(Mutex<Vec<(u32, Option<Py<PyInt>>)>>);
-
-const MAX_INTEGERS: usize = 1 << 15;
-
-impl Integers {
-    pub(super) fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-        // SAFETY: `list` is a new list of this length, or null with an error. Each index is filled
-        // once, with a reference that the list takes over.
-        unsafe {
-            let list = ffi::PyList_New(ids.len() as ffi::Py_ssize_t);
-            let list = Bound::from_owned_ptr_or_err(py, list)?;
-            // After the new list, which may run Python's garbage collection. With an interpreter's
-            // lock nobody waits here, because this lock is held only together with it.
-            let made = self.0.lock_py_attached(py);
-            let mut made = made.unwrap_or_else(PoisonError::into_inner);
-            made.resize_with(MAX_INTEGERS, Default::default);
-            for (index, &id) in ids.iter().enumerate() {
-                let integer = match &mut made[id as usize % MAX_INTEGERS] {
-                    (known, Some(integer)) if *known == id => integer.clone_ref(py),
-                    entry => replaced(py, entry, id),
-                };
-                let index = index as ffi::Py_ssize_t;
-                ffi::PyList_SET_ITEM(list.as_ptr(), index, integer.into_ptr());
-            }
-            Ok(list.cast_into_unchecked())
+/// Returns a list of the ids.
+pub(super) fn list_of<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+    let integers = Integers::of_process(py);
+    // SAFETY: `list` is a new list of this length, or null with an error. Each index is filled once,
+    // with a reference that the list takes over.
+    unsafe {
+        let list = ffi::PyList_New(ids.len() as ffi::Py_ssize_t);
+        let list = Bound::from_owned_ptr_or_err(py, list)?;
+        for (index, &id) in ids.iter().enumerate() {
+            let index = index as ffi::Py_ssize_t;
+            ffi::PyList_SET_ITEM(list.as_ptr(), index, integers.of(py, id).into_ptr());
         }
+        Ok(list.cast_into_unchecked())
     }
-}
-
-/// Puts a new integer into its entry, and returns it.
-#[cold]
-#[inline(never)]
-fn replaced(py: Python<'_>, entry: &mut (u32, Option<Py<PyInt>>), id: u32) -> Py<PyInt> {
-    let integer = PyInt::new(py, id).unbind();
-    *entry = (id, Some(integer.clone_ref(py)));
-    integer
 }
 
 /// Returns the ids as u32, up to the first integer that does not fit in u32, which is returned too.

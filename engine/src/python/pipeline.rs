@@ -8,7 +8,7 @@ use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyList, PyString, PyTuple};
 
 use super::fit::{self, FoundEnd};
 use super::guard::{ERRORS, guarded, pattern_error, raise, released};
-use super::ids::{Integers, array_of, token_ids};
+use super::ids::{array_of, list_of, token_ids};
 use super::text::{decoded, located, names_in_text, on_text, on_utf8, python_text};
 use crate::cache::scratch::Pool;
 use crate::pipeline;
@@ -36,7 +36,6 @@ impl PipelineNames {
 #[pyclass(frozen, module = "bytepair_engine._core")]
 pub(super) struct Pipeline {
     core: Box<pipeline::Pipeline>,
-    integers: Integers,
 }
 
 /// Whether a piece starts as bytes, `whole_first`, byte tokens, the unknown id, `fuse_unknown`,
@@ -116,7 +115,6 @@ impl Pipeline {
         })?;
         Ok(Pipeline {
             core: Box::new(core),
-            integers: Integers::default(),
         })
     }
 

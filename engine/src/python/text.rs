@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyInt, PyList, PyString};
 
 use super::guard::{ERRORS, raise, released};
-use super::ids::{Integers, token_ids};
+use super::ids::{list_of, token_ids};
 use crate::bpe;
 use crate::output::offsets::OffsetUnit;
 
@@ -93,7 +93,6 @@ pub(super) fn on_texts<T: Send>(
 pub(super) fn located<'py>(
     text: &Bound<'py, PyAny>,
     unit: &str,
-    integers: &Integers,
     encode: impl FnOnce(&str, OffsetUnit) -> Result<(Vec<u32>, Vec<usize>), bpe::SpecialFound> + Send,
 ) -> PyResult<(Bound<'py, PyList>, Vec<usize>)> {
     let unit = match unit {
@@ -102,7 +101,7 @@ pub(super) fn located<'py>(
         _ => OffsetUnit::CodePoint,
     };
     let (ids, offsets) = on_text(text, |text| encode(text, unit))?;
-    Ok((integers.list(text.py(), &ids)?, offsets))
+    Ok((list_of(text.py(), &ids)?, offsets))
 }
 
 /// Converts names of special tokens. A name with a lone surrogate occurs in no text and is dropped.

@@ -1,6 +1,6 @@
 //! The methods that `Bpe` and `Pipeline` share, with the meaning of `backends/interface.py`.
 
-/// Gives a class with the fields `core` and `integers` the methods that encode, count and decode.
+/// Gives a class with the field `core` the methods that encode, count and decode.
 /// `$specials` is its class of compiled sets of special tokens.
 macro_rules! text_methods {
     ($class:ident, $specials:ident) => {
@@ -13,7 +13,7 @@ macro_rules! text_methods {
                 disallowed: &$specials,
             ) -> PyResult<Bound<'py, PyList>> {
                 let encode = |text: &str| self.core.encode(text, &allowed.0, &disallowed.0);
-                self.integers.list(text.py(), &on_text(text, encode)?)
+                list_of(text.py(), &on_text(text, encode)?)
             }
 
             fn encode_array<'py>(
@@ -43,7 +43,7 @@ macro_rules! text_methods {
                 allowed: &$specials,
                 disallowed: &$specials,
             ) -> PyResult<(Bound<'py, PyList>, Vec<usize>)> {
-                located(text, unit, &self.integers, |text, unit| {
+                located(text, unit, |text, unit| {
                     self.core
                         .encode_with_offsets(text, unit, &allowed.0, &disallowed.0)
                 })

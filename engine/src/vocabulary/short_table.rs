@@ -162,7 +162,7 @@ impl ShortTable {
         let least = (tokens.clone().count() * 4).div_ceil(3);
         let capacity = least.next_power_of_two().max(2);
         let mut table = ShortTable {
-            entries: Huge::filled(capacity),
+            entries: Huge::filled(capacity, Entry::default()),
             longest,
         };
         let mut repeated = None;
