@@ -194,6 +194,10 @@ def test_an_argument_of_a_wrong_type_is_named(argument: str, other: Any) -> None
     for call in (count_chat, encode_chat, partial(fit_chat, max_tokens=10)):
         with pytest.raises(TypeError, match=f"^{argument} must be .*, not {type(other).__name__}$"):
             call(**arguments | {argument: other})
+    fitting: dict[str, Any] = {"max_tokens": 1.5, "pinned": 5, "refill_percent": "1"}
+    for name, value in fitting.items():
+        with pytest.raises(TypeError, match=f"^{name} must be "):
+            fit_chat(**arguments | {"max_tokens": 10, name: value})
 
 
 def test_advice_about_a_part_is_about_its_type() -> None:

@@ -20,6 +20,7 @@ from bytepair_engine import (
     aliases,
     get_encoding,
     list_encodings,
+    load_encoding,
 )
 from bytepair_engine.backends.cores import BackendName
 from bytepair_engine.backends.interface import OffsetUnit
@@ -155,6 +156,7 @@ def test_values_other_than_text_are_rejected(encoding: Encoding) -> None:
     [
         ("name", lambda _: get_encoding(5)),  # type: ignore[arg-type]
         ("threads", lambda _: get_encoding("gpt2", threads="1")),  # type: ignore[arg-type]
+        ("spec", lambda _: load_encoding(5)),  # type: ignore[arg-type]
         ("text", lambda encoding: encoding.encode(b"x")),
         ("text", lambda encoding: encoding.encode_with_offsets(5)),
         ("text", lambda encoding: encoding.contains_special(5)),

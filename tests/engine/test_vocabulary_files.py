@@ -281,6 +281,11 @@ def test_the_shipped_tables_are_the_official_ones() -> None:
     assert [len(table) for table in tables.values()] == [50256, 50280, 100256, 199998]
 
 
+def test_the_name_of_a_built_in_encoding_is_no_file() -> None:
+    with pytest.raises(VocabularyError, match=r"use get_encoding\('gpt-4o'\)"):
+        load_encoding("gpt-4o")
+
+
 def test_a_file_that_is_not_regular_is_rejected_and_not_opened(tmp_path: Path) -> None:
     """Opening a FIFO would wait for a writer."""
     os.mkfifo(tmp_path / "vocabulary")

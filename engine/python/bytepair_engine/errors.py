@@ -182,6 +182,12 @@ def check_least(option: str, value: int, least: int) -> int:
     return min(value, sys.maxsize)
 
 
+def check_percent(option: str, value: int, least: int = 0) -> None:
+    """Raise InvalidOption if an argument is not from `least` to 100, TypeError if no integer."""
+    if check_least(option, value, least) > 100:
+        raise InvalidOption(option, f"must be {least} to 100, and is {value}")
+
+
 def check_type(option: str, value: object, kind: type | UnionType, wanted: str) -> None:
     """Raise TypeError if an argument has another type; `wanted` says what to pass."""
     if not isinstance(value, kind):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from bytepair_engine import collector
 from bytepair_engine.backends.cores import BackendName, Core, resolve
 from bytepair_engine.building import build_encoding, build_pipeline_encoding
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import UnknownEncoding, VocabularyError, wrong_type
+from bytepair_engine.errors import UnknownEncoding, VocabularyError, check_type, wrong_type
 from bytepair_engine.formats.ranked import Ranked
 from bytepair_engine.formats.reading import Opened, open_vocabulary, read_vocabulary
 from bytepair_engine.resources import DEFAULT_CACHE_BYTES, Resources
@@ -43,6 +44,7 @@ def load_encoding(
         UnknownEncoding: `extends` is not the name of a built-in encoding.
     """
     if not isinstance(spec, EncodingSpec):
+        check_type("spec", spec, str | os.PathLike, "an EncodingSpec or a path")
         spec = _declaration_of(Path(spec))
     spec.check()
     core, resources = resolve(backend), Resources(cache_bytes, threads)
@@ -136,6 +138,10 @@ def _extend(core: Core, spec: EncodingSpec, resources: Resources) -> Encoding:
 
 def _declaration_of(path: Path) -> EncodingSpec:
     """Read a declaration from a TOML file, or create one for a vocabulary file."""
+    if str(path) in {*BUILTINS, *MODELS} and not path.exists():
+        raise VocabularyError(
+            str(path), "there is no such file", f"use get_encoding({str(path)!r})"
+        )
     data = read_vocabulary_file(path)
     if not data:  # which is valid TOML
         raise VocabularyError(str(path), "the file is empty", "fetch it again: it was cut off")

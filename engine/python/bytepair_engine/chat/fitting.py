@@ -16,7 +16,13 @@ from bytepair_engine.chat.layout import FRAME, TOOLS
 from bytepair_engine.chat.messages import Message
 from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import BudgetTooSmall, InvalidOption, check_least
+from bytepair_engine.errors import (
+    BudgetTooSmall,
+    InvalidOption,
+    check_least,
+    check_percent,
+    check_type,
+)
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 
@@ -170,6 +176,7 @@ class _Rules:
         last_turns: int,
     ) -> Self:
         """Check the arguments of `fit_chat`; raise InvalidOption if one is out of range."""
+        check_type("pinned", pinned, Iterable, "indices of messages")
         pins = sorted(set(pinned))
         for option, value in (
             ("max_tokens", max_tokens),
@@ -178,8 +185,7 @@ class _Rules:
             ("min_last_turns", last_turns),
         ):
             check_least(option, value, 0)
-        if not 1 <= refill <= 100:
-            raise InvalidOption("refill_percent", f"must be from 1 to 100, and is {refill}")
+        check_percent("refill_percent", refill, 1)
         budget = max(0, max_tokens - reserve)
         return cls(budget, budget * refill // 100, keep_system, pins, last_turns)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
-from bytepair_engine.errors import InvalidOption
+from bytepair_engine.errors import InvalidOption, check_type
 
 PastReasoning = Literal[
     "default",
@@ -48,7 +48,8 @@ class ChatOptions:
 
     def __post_init__(self) -> None:
         if self.past_reasoning not in _PAST_REASONING:
-            raise InvalidOption("past_reasoning", f"must be one of {_PAST_REASONING}")
+            raise InvalidOption("past_reasoning", f"must be one of {', '.join(_PAST_REASONING)}")
+        check_type("current_date", self.current_date, str, "str")
         if self.current_date and not _DATE.fullmatch(self.current_date):
             raise InvalidOption("current_date", "must be a date such as 2026-11-23")
 

@@ -17,6 +17,7 @@ from bytepair_engine.errors import (
     InvalidOption,
     InvalidUnicode,
     check_least,
+    check_percent,
     check_type,
 )
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
@@ -83,10 +84,7 @@ class SplitOptions:
                 f"must be 0 to {self.max_tokens // 2}, half of max_tokens, "
                 f"and is {self.overlap_tokens}",
             )
-        if not 0 <= self.min_fill_percent <= 100:
-            raise InvalidOption(
-                "min_fill_percent", f"must be 0 to 100, and is {self.min_fill_percent}"
-            )
+        check_percent("min_fill_percent", self.min_fill_percent)
 
     @property
     def levels(self) -> tuple[Level, ...]:

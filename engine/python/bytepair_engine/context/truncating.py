@@ -25,6 +25,7 @@ from bytepair_engine.errors import (
     InvalidUnicode,
     PieceTooLong,
     check_least,
+    check_percent,
     check_type,
 )
 from bytepair_engine.vocabulary.special_names import special_names
@@ -111,8 +112,7 @@ def truncated(
     """
     if keep not in ("start", "end", "both"):
         raise InvalidOption("keep", 'must be "start", "end" or "both"')
-    if not 0 <= start_percent <= 100:
-        raise InvalidOption("start_percent", f"must be 0 to 100, and is {start_percent}")
+    check_percent("start_percent", start_percent)
     check_type("text", text, str, "str")
     if disallowed_special:
         check_special(encoding, text, allowed_special, disallowed_special)
