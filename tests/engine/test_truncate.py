@@ -223,6 +223,26 @@ def check_part(
     return True
 
 
+@pytest.mark.parametrize(
+    ("text", "keep", "level"),
+    [
+        ("One two. " + "1 2 3 4 5 6 7 8 9 " * 3 + "and more", "start", "sentence"),
+        ("One two. " * 20 + "🇩🇪" * 30, "end", "grapheme"),
+    ],
+    ids=["a full stop", "flags"],
+)
+def test_a_part_does_not_decide_where_the_rest_moves_boundaries(
+    text: str, keep: Literal["start", "end"], level: Level
+) -> None:
+    """Law T8."""
+    encoding, most = get_encoding("cl100k_base"), 12
+    decided = [
+        check_part(encoding, text, place, most, keep, level, "n") for place in range(len(text) + 1)
+    ]
+    assert True in decided
+    assert False in decided
+
+
 @pytest.mark.parametrize("keep", ["start", "end"])
 def test_a_part_of_an_endless_text_decides(keep: Literal["start", "end"]) -> None:
     encoding = get_encoding("cl100k_base")
