@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 from bytepair_engine import Encoding, EncodingSpec, load_encoding
+from bytepair_engine.context.truncating import Keep
 from bytepair_engine.context.valid_cuts import ValidCuts
 from bytepair_engine.context.valid_ends import ValidEnds
 from bytepair_engine.pipeline.native import build
-from support.context_formats import OTHERS, other, written
+from support.context_api import Cut, Library
+from support.context_checks import check_truncation
+from support.context_formats import OTHERS, counts, other, written
 from support.context_laws import PARTS
 from support.hard_text import HARD_CHARACTERS
 from support.random_pipelines import LETTERS, NAMES, random_pipeline
@@ -189,3 +192,17 @@ def test_the_longest_end_is_kept_and_shared(name: str, unit: str, tmp_path: Path
     for before, chunk in pairwise(chunks[:4]):
         assert len(encode(chunk.text)) == chunk.count <= 40
         assert len(encode(text[chunk.start : before.end])) == chunk.overlap <= 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["llama", "default", "byte level, NFC", "spaces normalised"])
+@pytest.mark.parametrize("unit", ["pneumonoultramicroscopic", "日本語の", "e\u0301"])
+def test_a_long_word_beside_short_ones_is_cut(name: str, unit: str, tmp_path: Path) -> None:
+    """Laws T1 to T7, where counts go on from a split point."""
+    encoding, encode = other(name, tmp_path)
+    word, short = (unit * 200)[:200], "One two 3 four.\nFive! "
+    texts: dict[Keep, str] = {"start": short + word, "end": f"{word} {short}"}
+    for keep, text in texts.items():
+        for more in (3, 20, 40):
+            cut = Cut(len(encode(short)) + more, keep, "code_point")
+            check_truncation(Library(encoding), text, cut, counts(encode, cut))
