@@ -23,7 +23,9 @@ class SpecialSets:
 
     def __init__(self, backend: Backend[Any], special_tokens: Mapping[str, int]) -> None:
         self._names: Final = frozenset(special_tokens)
-        self._compiled: Final = lru_cache(_MAX_CACHED_SETS)(backend.special_set)
+        # A set is checked once, when it is compiled.
+        compiled = lru_cache(_MAX_CACHED_SETS)
+        self._compiled: Final = compiled(lambda names: backend.special_set(_check_strings(names)))
         self._every: Final = backend.special_set(self._names)
         self.none: Final = backend.special_set(frozenset())
         self._default: Final = (self.none, self._every)
@@ -34,7 +36,7 @@ class SpecialSets:
 
         Raises:
             InvalidOption: An option is a string other than "all", or contains "".
-            TypeError: An option is no collection of strings.
+            TypeError: An option is no collection, or a name to disallow is no string.
         """
         if disallowed == "all":
             if not allowed:
@@ -62,12 +64,12 @@ def chosen_names(
 
     Raises:
         InvalidOption: An argument is one string other than "all", or contains "".
-        TypeError: An argument is no collection of strings.
+        TypeError: An argument is no collection, or a name to disallow is no string.
     """
     known = every if allowed == "all" else _checked("allowed_special", allowed) & every
     if disallowed == "all":
         return known, every - known
-    return known, _checked("disallowed_special", disallowed)
+    return known, _check_strings(_checked("disallowed_special", disallowed))
 
 
 def _checked(option: str, names: Collection[str]) -> frozenset[str]:
@@ -76,8 +78,14 @@ def _checked(option: str, names: Collection[str]) -> frozenset[str]:
     if not isinstance(names, Iterable):
         raise wrong_type(option, '"all" or a collection of strings', names)
     names = frozenset(names)
+    if "" in names:
+        raise InvalidOption(option, "contains an empty string")
+    return names
+
+
+def _check_strings(names: frozenset[str]) -> frozenset[str]:
+    """Return names to disallow; raise TypeError if one is no string. Allowing such a name does
+    nothing."""
     for name in names:
-        check_type(f"{option}: each name", name, str, "str")
-        if not name:
-            raise InvalidOption(option, "contains an empty string")
+        check_type("disallowed_special: each name", name, str, "str")
     return names
