@@ -31,6 +31,8 @@ from bench.service.shapes import Shape
 from bench.service.text import prose
 
 ROUNDS, HOSTILE_ROUNDS, TOKENS = 5, 3, 512
+#: Short, because a core's speed changes within seconds.
+CALL_ROUNDS, CALL_SECONDS = 21, 0.25
 TEXT_BYTES, LONG_BYTES, PEER_BYTES, CALL_BYTES = 2_000_000, 100_000_000, 300_000, 1_000
 FEW_TOKENS, MORE_CHARACTERS, SENTENCEPIECE = 4, 50_000, "llama"
 SHORT_CHARACTERS, UNDIVIDED_CHARACTERS = 4_000, 1_000
@@ -229,11 +231,11 @@ def show_calls(tokens: int) -> None:
     sent["Truncate, end"].MergeFrom(truncate)
     cpu: dict[str, list[float]] = {name: [] for name in sent}
     with service(1, SERVER_CORE) as server:
-        for _ in range(ROUNDS):
+        for _ in range(CALL_ROUNDS):
             for name, request in sent.items():
                 rpc = type(request).__name__.removesuffix("Request")
                 shape = Shape(name, rpc, request.SerializeToString(), b"", None)
-                figures = measure(server, shape, 64, 1.0, connections=1, core=LOAD_CORE)
+                figures = measure(server, shape, 64, CALL_SECONDS, connections=1, core=LOAD_CORE)
                 cpu[name].append(figures.cpu)
     print(f"\n| call of {CALL_BYTES:,} B over gRPC | CPU µs | beside Count |\n|---|---:|---:|")
     for name, found in cpu.items():
