@@ -5,6 +5,8 @@ pub mod recent;
 pub mod scratch;
 mod segments;
 
+use std::hint::select_unpredictable;
+
 use crate::vocabulary::short_table::{Key, fetch};
 
 /// Number of entries of short keys in a set.
@@ -103,9 +105,11 @@ impl Cache {
         let tag = (hash >> 32) as u32;
         let mask = self.sets.len().wrapping_sub(1);
         let Set(places) = self.sets.get(tag as usize & mask)?;
-        let tagged = places.iter().filter(|place| place.tag == tag);
-        let mut entries = tagged.map(|place| &self.entries[place.at as usize]);
-        entries.find(|entry| entry.key == key)
+        // Selected without branches, which would be unpredictable. The unused entry has no key.
+        let tagged = |place: &Place| select_unpredictable(place.tag == tag, place.at, 0);
+        let at = places.iter().map(tagged).fold(0, u32::max);
+        let entry = &self.entries[at as usize];
+        (entry.key == key).then_some(entry)
     }
 
     /// Inserts a key that was not found. It may evict another.
@@ -276,16 +280,19 @@ impl LongCache {
     }
 }
 
-/// Returns whether `words` starts with the words of the piece.
-fn same(piece: &[u8], words: &[u32]) -> bool {
+/// Returns whether `stored` starts with the words of the piece.
+fn same(piece: &[u8], stored: &[u32]) -> bool {
     let (fours, rest) = piece.as_chunks::<4>();
-    let mut last = [0; 4];
-    last[..rest.len()].copy_from_slice(rest);
+    let last = match piece.last_chunk() {
+        // Copying fewer bytes costs more.
+        Some(last) if !rest.is_empty() => u32::from_le_bytes(*last) >> (32 - 8 * rest.len()),
+        _ => words(rest).next().unwrap_or(0),
+    };
     fours
         .iter()
-        .zip(words)
+        .zip(stored)
         .all(|(four, &word)| u32::from_le_bytes(*four) == word)
-        && (rest.is_empty() || words[fours.len()] == u32::from_le_bytes(last))
+        && (rest.is_empty() || stored[fours.len()] == last)
 }
 
 /// Returns the bytes as words of four, padded with zeros.
