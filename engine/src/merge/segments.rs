@@ -17,11 +17,40 @@ use crate::vocabulary::rank_table::RankTable;
 /// Where a token may cross from one character to the next.
 #[derive(Debug)]
 pub struct Crossings {
-    /// A Bloom filter of adjacent characters of tokens: of two after `ANY`; of three; and of two
-    /// after `OTHER`, where the token has no whole character beside them.
-    filter: Box<[u64]>,
+    /// A Bloom filter of two adjacent characters of tokens: alone, and with the whole characters of
+    /// the token on either side of them, `OTHER` for none. The two choose the line.
+    filter: Box<[Line]>,
     /// The flags below, by code point, up to U+FFFF.
     characters: Box<[u8]>,
+}
+
+/// A cache line.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Line([u64; 8]);
+
+/// A place in the filter.
+#[derive(Clone, Copy)]
+struct Place {
+    line: usize,
+    hash: u64,
+}
+
+impl Place {
+    /// Returns the place of the same two characters with those beside them.
+    #[inline(always)]
+    fn with(self, first: u32, last: u32) -> Self {
+        let code = self.hash ^ (self.hash >> 32) ^ (first as u64) << 17 ^ last as u64;
+        let hash = hashed(code);
+        Place { hash, ..self }
+    }
+
+    /// Returns the word of the line, and its bits.
+    #[inline(always)]
+    fn bits(self) -> (usize, u64) {
+        let bit = |shift: u32| 1 << (self.hash >> shift & 63);
+        ((self.hash >> 43) as usize & 7, bit(58) | bit(52) | bit(46))
+    }
 }
 
 /// A token begins within the character before this one and contains this one.
@@ -39,9 +68,6 @@ const THREE_BYTES: u32 = 0x800;
 /// The code of what is no character of at most three bytes.
 const OTHER: u32 = 1 << 16;
 
-/// Stands for whatever is before two characters.
-const ANY: u32 = OTHER | 0xff;
-
 /// One segment: where it ends, and its character if it is a single one of at most three bytes.
 pub struct Segment {
     pub end: usize,
@@ -54,9 +80,10 @@ impl Crossings {
         // Other tokens cross between characters that each take less than three bytes.
         let is_wide = |token: &&[u8]| is_trailing(token[0]) || token.iter().any(|&b| b >= 0xe0);
         let tokens = || table.iter().map(|(token, _)| token).filter(is_wide);
-        let bits = (tokens().count() * 32).next_power_of_two().max(64);
+        // At least 32 bits for each token.
+        let lines = tokens().count().div_ceil(16).next_power_of_two();
         let mut crossings = Crossings {
-            filter: vec![0; bits / 64].into_boxed_slice(),
+            filter: vec![Line::default(); lines].into_boxed_slice(),
             characters: vec![0; 1 << 16].into_boxed_slice(),
         };
         for token in tokens() {
@@ -84,22 +111,20 @@ impl Crossings {
                     let last = token[at - 1];
                     let ending_so = self.characters.iter_mut().skip(last as usize & 0x3f);
                     ending_so.step_by(64).for_each(|flags| *flags |= LEFT);
-                    self.insert([ANY, within(last), within(lead)]);
+                    self.insert(self.place(within(last), within(lead)));
                 }
                 (true, false) if after < OTHER => {
                     self.characters[after as usize] |= ENTERED;
-                    self.insert([ANY, within(token[at - 1]), after]);
+                    self.insert(self.place(within(token[at - 1]), after));
                 }
                 (false, true) if before < OTHER => {
                     self.characters[before as usize] |= LEFT;
-                    self.insert([ANY, before, within(lead)]);
+                    self.insert(self.place(before, within(lead)));
                 }
                 (false, false) if before < OTHER && after < OTHER => {
-                    self.insert([ANY, before, after]);
-                    // Else the three are added when the last of them is `after`.
-                    if first < OTHER || decode(token, at + len).0 == OTHER {
-                        self.insert([first, before, after]);
-                    }
+                    let two = self.place(before, after);
+                    self.insert(two);
+                    self.insert(two.with(first, decode(token, at + len).0));
                 }
                 _ => {}
             }
@@ -113,23 +138,23 @@ impl Crossings {
         }
     }
 
-    fn insert(&mut self, characters: [u32; 3]) {
-        let (word, bits) = self.place(characters);
-        self.filter[word] |= bits;
+    fn insert(&mut self, place: Place) {
+        let (word, bits) = place.bits();
+        self.filter[place.line].0[word] |= bits;
     }
 
     #[inline(always)]
-    fn has(&self, characters: [u32; 3]) -> bool {
-        let (word, bits) = self.place(characters);
-        self.filter[word] & bits == bits
+    fn has(&self, place: Place) -> bool {
+        let (word, bits) = place.bits();
+        !self.filter[place.line].0[word] & bits == 0
     }
 
+    /// Returns the place of two adjacent characters.
     #[inline(always)]
-    fn place(&self, [first, before, after]: [u32; 3]) -> (usize, u64) {
-        let code = (first as u64) << 34 | (before as u64) << 17 | after as u64;
-        let hash = code.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let word = (hash >> 38) as usize & (self.filter.len() - 1);
-        (word, 1 << (hash >> 58) | 1 << (hash >> 52 & 63))
+    fn place(&self, before: u32, after: u32) -> Place {
+        let hash = hashed((before as u64) << 17 | after as u64);
+        let line = (hash >> 26) as usize & (self.filter.len() - 1);
+        Place { line, hash }
     }
 
     /// Returns whether a token may begin within or before the character that ends at `at`, and end
@@ -140,10 +165,11 @@ impl Crossings {
         if (before | after) >= OTHER || (before | after) < THREE_BYTES {
             return true;
         }
-        if self.has([ANY, before, after])
-            && (self.has([OTHER, before, after])
-                || self.has([first, before, after])
-                || self.has([before, after, last]))
+        let two = self.place(before, after);
+        let has = |first, last| self.has(two.with(first, last));
+        // The last tests have no branches, which would be unpredictable.
+        if self.has(two)
+            && (has(OTHER, OTHER) || has(first, OTHER) | has(OTHER, last) | has(first, last))
         {
             return true;
         }
@@ -152,10 +178,9 @@ impl Crossings {
             return false;
         }
         let (end, start) = (piece[at - 1], piece[at]);
-        entered & ENTERED != 0 && self.has([ANY, within(end), after])
-            || left & LEFT != 0
-                && (self.has([ANY, before, within(start)])
-                    || self.has([ANY, within(end), within(start)]))
+        let has = |before, after| self.has(self.place(before, after));
+        entered & ENTERED != 0 && has(within(end), after)
+            || left & LEFT != 0 && (has(before, within(start)) || has(within(end), within(start)))
     }
 
     /// Returns whether the three bytes of a character merge to one token.
@@ -219,6 +244,11 @@ impl Iterator for Segments<'_> {
             single,
         })
     }
+}
+
+#[inline(always)]
+fn hashed(code: u64) -> u64 {
+    code.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// Returns the code of a character that a token begins or ends within, of which the token has this
