@@ -235,7 +235,7 @@ sanitize: ## Run the core's tests under AddressSanitizer, and under Miri where i
 	@if cargo +nightly miri --version >/dev/null 2>&1; then \
 	    cd engine && cargo +nightly miri test --locked --quiet --target-dir ../build/miri --lib -- split:: decode:: cache:: huge::; \
 	else \
-	    echo "Miri is not installed, so it was left out: rustup toolchain install nightly --component miri"; \
+	    echo "Miri is not installed, so it was left out: rustup toolchain install nightly --component miri,rust-src"; \
 	fi
 
 MEGABYTES ?= 100
