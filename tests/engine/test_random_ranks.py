@@ -1,0 +1,174 @@
+"""How much text fits, for rank tables of random tokens, many of which merges do not reach; tiktoken
+counts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+
+import pytest
+import tiktoken
+from bytepair_engine import Encoding
+from bytepair_engine.backends.cores import resolve
+from bytepair_engine.backends.interface import Fits
+from bytepair_engine.building import build_encoding
+from bytepair_engine.context.boundaries import LEVELS
+from bytepair_engine.context.measure import Measure
+from bytepair_engine.context.splitting import SplitOptions
+from bytepair_engine.context.truncating import truncated, truncated_part
+from bytepair_engine.resources import Resources
+from bytepair_engine.vocabulary.patterns import PATTERNS
+from support.context_api import KEEPS, Cut, Library
+from support.context_checks import check_split, check_truncation
+
+SEED = 20261126
+#: Parts of words, white space, digits, contractions and punctuation, of one to four bytes.
+PARTS = [
+    *"abAB 1!'\n\r\t/é日🧠",
+    "  ",
+    "\u0301",
+    "\u3000",
+    "\r\n",
+    "'s",
+    "'ll",
+    "ab",
+    " a",
+    "x" * 9,
+]
+NAME = "<|x|>"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A vocabulary, what tiktoken counts, without special tokens and with them, and the parts of
+    which tokens and texts are made."""
+
+    encoding: Encoding
+    count: Callable[[str], int]
+    count_special: Callable[[str], int]
+    parts: list[str]
+    rng: random.Random
+
+    def text(self, most: int = 24) -> str:
+        return "".join(self.rng.choices(self.parts, k=self.rng.randrange(most)))
+
+
+def cases(number: int) -> Iterator[Case]:
+    """Random vocabularies. Their tokens may begin and end within a character."""
+    for seed in range(number):
+        rng = random.Random(f"{SEED} {seed}")
+        parts = rng.choices(PARTS, k=rng.randrange(1, 5))
+        ranks = {bytes([byte]): byte for byte in range(256)}
+        for _ in range(rng.randrange(1, 30)):
+            data = "".join(rng.choices(parts, k=rng.randrange(1, 12))).encode()
+            start = rng.randrange(len(data)) if rng.random() < 0.3 else 0
+            token = data[start : len(data) - rng.randrange(2)]
+            if token:
+                ranks.setdefault(token, len(ranks))
+        pattern = rng.choice([PATTERNS[name] for name in PATTERNS if name != "deepseek_v3"])
+        special, core = {NAME: len(ranks)}, resolve("native")
+        peer = tiktoken.Encoding(
+            "made", pat_str=pattern, mergeable_ranks=ranks, special_tokens=special
+        )
+        encoding = build_encoding(
+            core,
+            core.from_items(list(ranks.items())),
+            name="made",
+            pattern=pattern,
+            special_tokens=special,
+            source="file:made",
+            table_source="made",
+            resources=Resources(),
+        )
+
+        yield Case(encoding, count_of(peer, set()), count_of(peer, {NAME}), parts, rng)
+
+
+def count_of(peer: tiktoken.Encoding, allowed: set[str]) -> Callable[[str], int]:
+    return cache(
+        lambda text: len(peer.encode(text, allowed_special=allowed, disallowed_special=()))
+    )
+
+
+@pytest.mark.slow
+def test_nothing_fits_beyond_what_the_core_searches() -> None:
+    """Whatever follows, or precedes, a text that is not complete."""
+    decided = 0
+    for case in cases(1000):
+        fits, rng = case.encoding.fits, case.rng
+        assert fits is not None
+        for _ in range(10):
+            text, more, budget = case.text(), case.text(9), rng.randrange(7)
+            for is_complete in (True, False):
+                after = "" if is_complete else more
+                near = rng.choice([0, 0, 8])
+                decided += check_start(fits, case.count, text, after, budget, near)
+                decided += check_end(fits, case.count, text, after, budget)
+    assert decided > 10_000
+
+
+def check_start(
+    fits: Fits, count: Callable[[str], int], text: str, more: str, budget: int, near: int
+) -> bool:
+    found = fits.fit_start(text, budget, not more, near)
+    if found is None:
+        assert more
+        return False
+    checkpoints, beyond, counts = found
+    whole = text + more
+    for place, number in counts:
+        exact = count(text[:place])
+        assert number == exact or min(number, exact) > budget
+    for place, valid_from, number in checkpoints:
+        for cut in range(max(place, valid_from), len(whole) + 1):
+            assert count(whole[:cut]) == number + count(whole[place:cut])
+    if beyond is None:
+        assert count(text) <= budget
+        assert not more
+        return True
+    assert all(count(whole[:cut]) > budget for cut in range(beyond, len(whole) + 1))
+    return True
+
+
+def check_end(fits: Fits, count: Callable[[str], int], text: str, more: str, budget: int) -> bool:
+    found = fits.fit_end(text, budget, not more)
+    if found is None:
+        assert more
+        return False
+    beyond, counts = found
+    for place, number in counts:
+        exact = count(text[place:])
+        assert number == exact or min(number, exact) > budget
+    if beyond is None:
+        assert count(text) <= budget
+        assert not more
+        return True
+    whole = more + text
+    assert all(count(whole[at:]) > budget for at in range(len(more) + beyond))
+    return True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("near", [0, Measure.near])
+def test_the_longest_that_fits_is_kept(near: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Laws T1 to T7, S1 to S11, and T8 of parts."""
+    monkeypatch.setattr(Measure, "near", near)
+    for case in cases(300):
+        api, rng = Library(case.encoding), case.rng
+        for _ in range(6):
+            text, level, budget = case.text(), rng.choice(LEVELS), rng.randrange(6)
+            cut = Cut(budget, rng.choice(KEEPS), level, rng.choice(["", "", *case.parts]))
+            options = SplitOptions(budget + 1, rng.choice([0, (budget + 1) // 2]), level, 0)
+            count = case.count
+            if rng.random() < 0.7:
+                text += rng.choice(["", NAME + case.text(9), NAME[:3]])
+                allowed, count = frozenset([NAME]), case.count_special
+                cut = replace(cut, allowed=allowed)
+                options = replace(options, allowed_special=allowed)
+            check_truncation(api, text, cut, count)
+            check_split(api, text, options, count, [rng.choice([1, 3, 10])])
+            place = rng.randrange(len(text) + 1)
+            part = truncated_part(case.encoding, text[:place], budget, level=level)
+            assert part is None or part == truncated(case.encoding, text, budget, level=level), "T8"
