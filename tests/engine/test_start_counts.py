@@ -5,16 +5,23 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from bytepair_engine import Encoding, EncodingSpec, load_encoding
+from bytepair_engine.backends.cores import resolve
+from bytepair_engine.building import build_pipeline_encoding
+from bytepair_engine.context import measure
+from bytepair_engine.context.boundaries import LEVELS
 from bytepair_engine.context.truncating import Keep
 from bytepair_engine.context.valid_cuts import ValidCuts
 from bytepair_engine.context.valid_ends import ValidEnds
+from bytepair_engine.errors import VocabularyError
 from bytepair_engine.pipeline.native import build
-from support.context_api import Cut, Library
+from bytepair_engine.resources import Resources
+from support.context_api import KEEPS, Cut, Library
 from support.context_checks import check_truncation
 from support.context_formats import OTHERS, counts, other, written
 from support.context_laws import PARTS
@@ -163,6 +170,51 @@ def test_random_pipelines(part: int, of_ends: bool) -> None:
             known += number
     assert found
     assert known > 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_texts_of_random_pipelines_are_cut(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Laws T1 to T7, by the counts of starts and ends even in texts short enough to try every
+    place; the reference counts."""
+    monkeypatch.setattr(measure, "_NEAR", 0)
+    rng, found = random.Random(f"{SEED} cut {part}"), 0
+    for _ in range(100):
+        pipeline = random_pipeline(rng)
+        model = pipeline.model
+        # As in files, these ids are those of tokens.
+        spelled = {b"<0x%02X>" % byte: i for byte, i in model.byte_tokens.items()}
+        unknown = None if model.unknown is None else 300
+        model = replace(model, tokens={**model.tokens, **spelled}, unknown=unknown)
+        pipeline = replace(pipeline, model=model)
+        try:
+            native, reference = (
+                build_pipeline_encoding(
+                    resolve(backend), pipeline, name="made", source="made", resources=Resources()
+                )
+                for backend in ("native", "reference")
+            )
+        except VocabularyError:  # such as a special token in ordinary text
+            continue
+        names = [name for name in native.special_tokens if rng.random() < 0.3]
+        for _ in range(8):
+            pool = rng.choice([LETTERS, LETTERS, [*LETTERS, *NAMES], HARD_CHARACTERS])
+            few = rng.choices(pool, k=rng.randrange(1, 7))
+            cut = Cut(
+                rng.choice([0, 1, 2, 3, 6]),
+                rng.choice(KEEPS),
+                rng.choice(LEVELS),
+                rng.choice(["", "", "b"]),
+                allowed=frozenset(names),
+            )
+            text = "".join(rng.choices(few, k=rng.randrange(30)))
+
+            def count(text: str, encoding: Encoding = reference) -> int:
+                return encoding.count(text, allowed_special=names, disallowed_special=())
+
+            check_truncation(Library(native), text, cut, count)
+            found += 1
+    assert found
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma", "default"])
