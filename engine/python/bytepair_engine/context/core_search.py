@@ -81,15 +81,13 @@ class CoreSearch:
     ) -> tuple[re.Match[str] | None, Starts | None]:
         """Search the ordinary text from `start` to the next special token. Returns that token, None
         for none; and the result, None if a text that is not complete does not decide."""
-        # From there on, more text may make a special token.
-        until = len(self._text) if is_complete else max(start, self._points.certain_end())
         length = (budget + 1) * self._characters + EXTRA_CHARACTERS
         while True:
-            end = min(start + length, until)
+            end = min(start + length, len(self._text))
             special = self._points.special(start, end)
             if special is not None:
                 end = special.start()
-            is_all = special is not None or end == until
+            is_all = special is not None or end == len(self._text)
             window = self._text[start:end]
             if not window and special is not None:
                 return special, ([(0, 0, 0)], None, [(0, 0)])

@@ -94,7 +94,8 @@ class Measure:
         Returns:
             Checkpoints within the budget, ascending; and a position at and after which every text
             exceeds the budget. None if the whole text fits: then the last one is its end. None too
-            if a text that is not complete does not decide.
+            if a text that is not complete does not decide. If more text may complete a special
+            token at its end, no position after the start of that token is certain.
         Raises:
             PieceTooLong: Too much text has no split point.
         """

@@ -54,10 +54,6 @@ class TextSplitPoints:
         """Return the allowed special tokens between two positions that are not inside one."""
         return list(self._names.finditer(self.text, end, start))
 
-    def certain_end(self) -> int:
-        """Return the position before which more text makes no special token of what is there."""
-        return self._names.unfinished(self.text)
-
     def outside_special(self, start: int, position: int) -> int:
         """Return the last position up to this one that is not inside an allowed special token, at
         least `start`."""
