@@ -131,6 +131,14 @@ def test_special_tokens_are_neither_cut_nor_made(text: str, markers: list[str]) 
             check_split(api, text, options, counts(encode, Cut(most, allowed=names)), [1])
 
 
+def test_no_chunk_starts_within_a_special_token() -> None:
+    """Laws S1 to S11, where all of a chunk that starts with the token may be shared."""
+    encoding, names = get_encoding("cl100k_base"), frozenset([END])
+    count = counts(oracle_of("cl100k_base"), Cut(16, allowed=names))
+    options = SplitOptions(16, 8, "paragraph", 0, names)
+    check_split(Library(encoding), f"{END}.\n\n" + "one two three " * 7, options, count, [7])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "most"),
