@@ -243,8 +243,8 @@ class PieceTooLong(BytepairError, ValueError):
     def __str__(self) -> str:
         return (
             f"the text from byte {self.byte_offset} has more than {self.limit} bytes without a "
-            "split point, such as one endless word; in a stream raise max_pending_bytes, and to "
-            "cut it try another max_tokens, or no marker"
+            "split point, such as one endless word; in a stream raise max_pending_bytes; to cut "
+            "it, keep only the start or the end, without a marker, or try another max_tokens"
         )
 
 

@@ -121,6 +121,14 @@ class InputTooLarge(RequestRejected):
 
 
 @dataclass(eq=False)
+class PartTooShort(RequestRejected):
+    """A part of `limit` bytes does not decide where its text is cut."""
+
+    limit: int
+    field: str = "text"
+
+
+@dataclass(eq=False)
 class NoSplitPoint(RequestRejected):
     """A text has more than `limit` bytes that can only be encoded together. `setting` is the
     setting that decides this; "" if none does."""

@@ -15,7 +15,7 @@ from bytepair_server.auth.policy import AS_TEXT, SpecialRule
 from bytepair_server.catalog import Catalog, Entry
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.settings import Settings
-from bytepair_server.errors import InputTooLarge, InvalidField, NoSplitPoint
+from bytepair_server.errors import InputTooLarge, InvalidField, NoSplitPoint, PartTooShort
 from bytepair_server.rpc import limits
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.content import record_special
@@ -249,7 +249,7 @@ class ContextService:
             add_special_tokens=rule.add_special_tokens,
         )
         if found is None:
-            raise InputTooLarge("text", None, size, "bytes that may fit")
+            raise PartTooShort(size)
         return found
 
     def _original(self, found: Truncation, text: str, entry: Entry, rule: SpecialRule) -> int:

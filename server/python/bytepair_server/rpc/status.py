@@ -222,7 +222,7 @@ def _input_too_large(error: errors.InputTooLarge) -> Failure:
 
 
 def _no_split_point(error: errors.NoSplitPoint) -> Failure:
-    advice = "; try another max_tokens, or no marker"
+    advice = "; keep only the start or the end, without a marker, or try another max_tokens"
     if error.setting:
         advice = f"; the operator's {error.setting} decides this limit"
     return Failure(
@@ -271,8 +271,8 @@ _SPECIAL_TOKEN_IN_TEXT: Final = (
     "SPECIAL_TOKEN_IN_TEXT",
     "the text contains the special token {token!r} at byte {byte_offset}; "
     "DISALLOWED_SPECIAL_AS_TEXT reads it as ordinary text, unless the operator's "
-    "disallowed_special_floor forbids that; to make it a control token, name it in "
-    "allowed_special, which the operator's [ceiling] must permit",
+    "disallowed_special_floor forbids that; it becomes a control token only if allowed_special "
+    "names it and the operator's [ceiling] permits it",
     "token",
     "byte_offset",
 )
@@ -334,6 +334,14 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
         field="{field}",
     ),
     errors.InputTooLarge: _input_too_large,
+    errors.PartTooShort: _row(
+        Code.INVALID_ARGUMENT,
+        "INPUT_TOO_LARGE",
+        "the part of {limit} bytes does not decide where the text is cut: send a longer one "
+        "(max_unary_bytes of the client), or lower max_tokens",
+        *("field", "limit"),
+        field="text",
+    ),
     errors.NoSplitPoint: _no_split_point,
     errors.InvalidField: _row(
         Code.INVALID_ARGUMENT, "INVALID_OPTION", "{field}: {problem}", "field", field="{field}"
