@@ -38,6 +38,7 @@ _REMEDIES = {
     ),
     "the operator's max_pending_bytes decides": "the server's --max-pending-bytes decides",
     ", or None for no deadline": "",
+    " (max_unary_bytes of the client)": "",
     " (max_request_bytes)": "",
     " (max_response_bytes)": "",
 }
