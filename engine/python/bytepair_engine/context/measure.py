@@ -21,20 +21,16 @@ from bytepair_engine.context.core_search import (
     Checkpoint,
     CoreSearch,
 )
-from bytepair_engine.context.text_split_points import RULE_CONTEXT, TextSplitPoints
-from bytepair_engine.context.valid_cuts import ValidCuts, local_steps
+from bytepair_engine.context.text_split_points import TextSplitPoints
+from bytepair_engine.context.valid_cuts import ValidCuts
 from bytepair_engine.context.valid_ends import ValidEnds
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import PieceTooLong, SpecialTokenFound
-from bytepair_engine.pipeline.normalising import normalise_text
 from bytepair_engine.vocabulary.special_names import special_names
 from bytepair_engine.vocabulary.special_sets import SpecialTokens, chosen_names
 
 #: Maximum distance of two split points between which every position is tried, in characters.
 _NEAR: Final = 48
-
-#: Distance at which a split point is first searched beside other text, in characters.
-_BESIDE: Final = 16
 
 #: Maximum number of characters without a split point that are tried, and counted from the first.
 LONGEST: Final = 1024
@@ -307,35 +303,6 @@ class Measure:
             checkpoints.append(Checkpoint(near, self.count_after(near, self.text[near:end])))
         return checkpoints, first - 1
 
-    def beyond_beside_text(self, beyond: int, *, is_end: bool) -> int:
-        """Return a position beyond which no start, or end, fits beside other text either.
-
-        A token may extend from the other text to `beyond`: not across a split point, and not
-        further than the longest token.
-
-        Args:
-            beyond: The position that `forwards` or `backwards` returned.
-            is_end: Whether it is one of `backwards`.
-        """
-        pipeline, longest = self._encoding.pipeline, _longest_token(self._encoding)
-        steps = [] if pipeline is None else local_steps(pipeline.normalisers)
-        distance, end = _BESIDE, len(self.text)
-        while True:
-            if is_end:
-                first, last = max(0, beyond - distance), beyond
-            else:
-                first, last = max(0, beyond - 1), min(beyond + distance, end)
-            found = self.points.last(first, last)
-            if found > first:
-                return max(0, found - RULE_CONTEXT) if is_end else min(found + 1, end)
-            edge = first if is_end else last
-            if edge in (0, end) or (
-                # Normalisers may drop text.
-                distance >= longest and len(normalise_text(self.text[first:last], steps)) >= longest
-            ):
-                return edge
-            distance *= 2
-
     def checkpoint_before(self, checkpoints: list[Checkpoint], position: int) -> Checkpoint:
         """Return the last checkpoint of `forwards` that is valid for a text cut at `position`."""
         return next(
@@ -398,15 +365,15 @@ class Measure:
         text, those of all text."""
         if self._has_context:
             return len(self.text)
-        return budget * max(_longest_token(self._encoding), self.points.longest_special)
+        return budget * max(longest_token(self._encoding), self.points.longest_special)
 
     def _check(self, start: int, end: int) -> None:
         if end - start > LONGEST:
             raise PieceTooLong(LONGEST, len(self.text[:start].encode()))
 
 
-@lru_cache(256)
-def _longest_token(encoding: Encoding) -> int:
+@lru_cache(16)
+def longest_token(encoding: Encoding) -> int:
     """Return the length of the longest token in bytes."""
     return max(map(len, encoding.token_byte_values()))
 

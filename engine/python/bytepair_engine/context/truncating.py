@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from bytepair_engine.backends.interface import Fits
 from bytepair_engine.backends.reference import check_unicode
+from bytepair_engine.context.beside_text import beyond_beside_text
 from bytepair_engine.context.boundaries import (
     LEVELS,
     Boundaries,
@@ -245,6 +246,7 @@ class _Search:
         marker: str,
         allowed_special: SpecialTokens,
     ) -> None:
+        self._encoding: Final = encoding
         self._text: Final = text
         self._measure: Final = Measure(encoding, text, allowed_special)
         self._boundaries: Final = Boundaries(text)
@@ -314,7 +316,8 @@ class _Search:
     def _beside(self, beyond: int | None, other: str, *, is_end: bool) -> int | None:
         if beyond is None or not other:
             return beyond
-        return self._measure.beyond_beside_text(beyond, is_end=is_end)
+        points = self._measure.points
+        return beyond_beside_text(self._encoding, points, beyond, is_end=is_end)
 
     def _made(self, end: int, start: int, level: Level) -> Truncation:
         """Return the text up to `end`, the marker, and the text from `start`."""
