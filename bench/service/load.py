@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -232,6 +233,8 @@ def _h2load(
     server: Server, shape: Shape, in_flight: int, connections: int, core: int, request: Path
 ) -> list[str]:
     """Return the command without its duration; the request is written to a file."""
+    if shutil.which("h2load") is None:
+        sys.exit("h2load is not on PATH: apt-get install nghttp2-client brings it")
     content = shape.body if server.is_http else shape.framed
     assert content is not None  # every shape that is sent has it
     request.write_bytes(content)
