@@ -79,8 +79,8 @@ build/tiktoken-suite/tests:
 	    --file build/tiktoken-suite/tiktoken-$(TIKTOKEN_VERSION).tar.gz tiktoken-$(TIKTOKEN_VERSION)/tests
 
 # The tests of RPCs and streams, for the other transport.
-BEHAVIOUR := $(addprefix tests/server/test_,$(addsuffix .py,rpcs errors chat medium policy malformed templates \
-    streams_decode streams_text untrusted_text))
+BEHAVIOUR := $(addprefix tests/server/test_,$(addsuffix .py,rpcs errors chat medium playground policy malformed templates \
+    streams_decode streams_text unauthenticated untrusted_text))
 .PHONY: test-grpcio
 test-grpcio: $(VENV)/.dev ## Run the tests of RPCs and streams over the grpcio transport
 	$(PYTEST) --transport grpcio $(BEHAVIOUR) $(PYTEST_ARGS)

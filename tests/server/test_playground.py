@@ -152,7 +152,7 @@ def test_modules_import_only_served_files() -> None:
 
 
 def test_the_playground_can_be_turned_off(serve: Serve) -> None:
-    server = serve("--playground", "off")
+    server = serve("--transport", "native", "--playground", "off")
     assert ask(server.target, "/").status == 404
     assert server.wait_for_log("serving")["playground"] == "off"
 
@@ -161,9 +161,10 @@ def test_the_playground_is_off_by_default_if_keys_are_required(
     serve: Serve, tmp_path: Path
 ) -> None:
     (keys := tmp_path / "keys.toml").write_text(keys_toml(me="secret"), encoding="utf-8")
-    closed = serve("--api-keys-file", str(keys))
+    flags = ("--transport", "native", "--api-keys-file", str(keys))
+    closed = serve(*flags)
     assert ask(closed.target, "/").status == 404
-    opened = serve("--api-keys-file", str(keys), "--playground", "on")
+    opened = serve(*flags, "--playground", "on")
     assert ask(opened.target, "/").status == 200
     call = ask(
         opened.target,

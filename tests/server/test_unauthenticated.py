@@ -46,8 +46,10 @@ def answer(link: socket.socket, until: bytes) -> bytes:
 
 @pytest.mark.parametrize("key", ["", "another"])
 def test_an_unauthenticated_call_is_rejected_before_a_large_message_is_read(
-    keyed: RunningServer, key: str
+    keyed: RunningServer, key: str, pytestconfig: pytest.Config
 ) -> None:
+    if pytestconfig.getoption("--transport") == "grpcio":
+        pytest.skip("grpcio reads a unary message before it starts the call")
     labels = {"rpc": "Count", "reason": "UNAUTHENTICATED"}
     before = keyed.metric("bytepair_errors_total", **labels)
     half = http2.message(bytes(100), length=200_000)
