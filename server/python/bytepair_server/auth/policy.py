@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final, Literal, TypedDict
 
 from bytepair.v1 import text_pb2
@@ -36,7 +37,7 @@ class _Keywords(TypedDict):
     add_special_tokens: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SpecialRule:
     """How special tokens in text are treated, in the engine's terms.
 
@@ -50,7 +51,7 @@ class SpecialRule:
     disallowed: Literal["all"] | frozenset[str]
     add_special_tokens: bool = False
 
-    @property
+    @cached_property
     def keywords(self) -> _Keywords:
         """The rule as arguments of the engine's functions."""
         return {

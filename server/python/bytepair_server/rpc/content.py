@@ -51,8 +51,12 @@ def record_special(
     encoding: Encoding, found: Iterable[Content | Exception], rule: SpecialRule, call: Call
 ) -> None:
     """Record in the call's policy if text contains special tokens that stay text."""
-    if not rule.disallowed and any(_contains_special(encoding, each, rule) for each in found):
-        call.policy["as_text"] = None
+    if rule.disallowed:
+        return
+    for each in found:  # `any` and a generator would cost small calls a third of a microsecond
+        if _contains_special(encoding, each, rule):
+            call.policy["as_text"] = None
+            return
 
 
 def _contains_special(encoding: Encoding, content: Content | Exception, rule: SpecialRule) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from bytepair.v1 import context_pb2, text_pb2
@@ -19,7 +20,7 @@ from bytepair_server.rpc.options import chosen
 #: Larger values mean the same: no text has as many tokens, and the engine counts in machine words.
 _MAX_TOKENS: Final = 1 << 40
 
-KEEPS: Final[dict[int, Keep]] = {
+_KEEPS: Final[dict[int, Keep]] = {
     context_pb2.KEEP_UNSPECIFIED: "start",
     context_pb2.KEEP_START: "start",
     context_pb2.KEEP_END: "end",
@@ -48,6 +49,13 @@ def unit_of(value: int) -> Unit:
     if value not in _UNITS:
         raise InvalidField("unit", f"must be a unit of offsets, not {value}")
     return _UNITS[value]
+
+
+@lru_cache(64)
+def cut_options(keep: int, level: int, unit: int) -> tuple[Keep, Level, Unit]:
+    """Return the options of a truncation. Cached, because each call has one of a few sets. Raises
+    InvalidField for an unknown value."""
+    return chosen("keep", keep, _KEEPS), level_of(level, "grapheme"), unit_of(unit)
 
 
 def tokens_of(value: int) -> int:

@@ -20,16 +20,15 @@ from bytepair_server.rpc import limits
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.content import record_special
 from bytepair_server.rpc.context_options import (
-    KEEPS,
     LEVEL_NUMBERS,
     ChunkWriter,
     Offsets,
-    level_of,
+    cut_options,
     split_options,
     tokens_of,
     unit_of,
 )
-from bytepair_server.rpc.options import Options, chosen
+from bytepair_server.rpc.options import Options
 from bytepair_server.rpc.status import failure_of
 from bytepair_server.rpc.wire_fields import element, varint
 
@@ -191,12 +190,12 @@ class ContextService:
     ) -> bytes:
         """Return the serialised fields of a TruncateResponse without encoding and fingerprint, or
         of a TruncateResult."""
-        if not request.HasField("max_tokens"):
+        max_tokens, marker = request.max_tokens, request.marker
+        if not max_tokens and not request.HasField("max_tokens"):
             raise InvalidField("max_tokens", "must be set; 0 is allowed")
-        unit = unit_of(request.unit)
-        percent = request.start_percent if request.HasField("start_percent") else None
+        keep, level, unit = cut_options(request.keep, request.level, request.unit)
+        has_percent = request.HasField("start_percent")
         record_special(entry.encoding, (utf8,), rule, call)
-        keep, level = chosen("keep", request.keep, KEEPS), level_of(request.level, "grapheme")
         try:
             if is_part:
                 found = self._truncate_part(request, text, len(utf8), entry, rule, keep, level)
@@ -204,18 +203,18 @@ class ContextService:
                 found = truncating.truncated(
                     entry.encoding,
                     text,
-                    tokens_of(request.max_tokens),
+                    tokens_of(max_tokens),
                     keep=keep,
                     level=level,
-                    marker=request.marker,
-                    start_percent=DEFAULT_START_PERCENT if percent is None else percent,
+                    marker=marker,
+                    start_percent=request.start_percent if has_percent else DEFAULT_START_PERCENT,
                     **rule.keywords,
                 )
         except PieceTooLong as error:
             raise NoSplitPoint(error.limit) from None
         call.tokens += found.count
         utf8_kept = found.text.encode()
-        if unit == "byte" and len(found.kept) == 1 and not request.marker:
+        if unit == "byte" and len(found.kept) == 1 and not marker:
             start = 0 if found.kept[0][0] == 0 else len(utf8) - len(utf8_kept)
             ranges = [(start, start + len(utf8_kept))]
         else:
