@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::outgoing::Outgoing;
 use crate::peer::Peer;
+use crate::settings::SMALL_BYTES;
 
 /// gRPC status codes.
 pub const INVALID_ARGUMENT: u32 = 3;
@@ -51,6 +52,16 @@ pub enum Event {
     Ended,
     /// A connection was closed for breaking a limit: its peer and the reason. Belongs to no call.
     Evicted(String, &'static str),
+}
+
+impl Event {
+    /// Whether it is a new call with a large message: it may take long to compute.
+    pub fn is_large(&self) -> bool {
+        match self {
+            Event::Opened(opened) => opened.message.as_ref().map_or(0, Bytes::len) > SMALL_BYTES,
+            _ => false,
+        }
+    }
 }
 
 pub type Pairs = Vec<(String, String)>;

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
@@ -25,12 +25,17 @@ use crate::slot::{self, Slot};
 /// An id that no call has.
 pub const NO_CALL: u64 = 0;
 
+/// Maximum commands that are carried out together: more of a batch would delay the first ones.
+const COMMANDS: usize = 64;
+
 /// All calls of a transport.
 pub struct Calls {
     events: Events,
     slots: Mutex<HashMap<u64, Slot>>,
     commands: Mutex<Vec<(u64, Command)>>,
     commanded: Notify,
+    /// Whether Python processes several small events: its commands are then carried out together.
+    is_batch: AtomicBool,
     ids: AtomicU64,
     /// Bytes of large calls that Python has not admitted.
     reserved: AtomicUsize,
@@ -44,6 +49,7 @@ impl Calls {
             slots: Mutex::default(),
             commands: Mutex::default(),
             commanded: Notify::new(),
+            is_batch: AtomicBool::new(false),
             ids: AtomicU64::new(1),
             reserved: AtomicUsize::new(0),
         })
@@ -53,9 +59,21 @@ impl Calls {
         self.events.push(id, event);
     }
 
-    /// See `Events`.
+    /// See `Events`. `flush` must follow.
     pub fn take(&self, most: usize) -> (Vec<(u64, Event)>, bool) {
-        self.events.take(most)
+        let (events, has_more) = self.events.take(most);
+        // The large one is the last, and must not delay the answers to those before it.
+        let has_large = events.last().is_some_and(|(_, event)| event.is_large());
+        self.is_batch.store(events.len() > 1 && !has_large, Relaxed);
+        (events, has_more)
+    }
+
+    /// Carries out the commands since `take`. Waking the transport's thread for each one would cost as
+    /// much as half of a small call.
+    pub fn flush(&self) {
+        if self.is_batch.swap(false, Relaxed) && !self.commands.lock().is_empty() {
+            self.commanded.notify_one();
+        }
     }
 
     /// Calls in progress.
@@ -204,12 +222,13 @@ impl Calls {
 
     /// Sends a command to a call; no effect if the call is over.
     pub fn command(&self, id: u64, command: Command) {
-        let was_empty = {
+        let wakes = {
             let mut commands = self.commands.lock();
             commands.push((id, command));
-            commands.len() == 1
+            let is_batch = self.is_batch.load(Relaxed);
+            commands.len() == if is_batch { COMMANDS } else { 1 }
         };
-        if was_empty {
+        if wakes {
             self.commanded.notify_one();
         }
     }

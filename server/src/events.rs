@@ -4,11 +4,9 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::call::{Event, Opened};
-use crate::settings::SMALL_BYTES;
 
 /// Events of calls by id. Messages of open streams have a separate queue: otherwise one caller's
 /// streams could delay every new call. Large calls have a third one: Python gets one of them at a
@@ -52,14 +50,14 @@ impl Events {
 
     /// Pushes a new call with its message. A large one is returned after all other events.
     pub fn push_opened(&self, id: u64, opened: Box<Opened>) {
-        let size = opened.message.as_ref().map_or(0, Bytes::len);
+        let event = Event::Opened(opened);
         self.add(|queues| {
-            let queue = if size > SMALL_BYTES {
+            let queue = if event.is_large() {
                 &mut queues.large
             } else {
                 &mut queues.calls
             };
-            queue.push_back((id, Event::Opened(opened)));
+            queue.push_back((id, event));
         });
     }
 
@@ -104,6 +102,7 @@ impl Events {
 mod tests {
     use super::*;
     use crate::peer::Peers;
+    use crate::settings::SMALL_BYTES;
 
     fn events() -> Events {
         Events::new(File::options().write(true).open("/dev/null").unwrap())

@@ -98,6 +98,8 @@ impl Handlers {
                 }
             }
         }
+        self.act(); // as part of the batch
+        self.calls.flush();
     }
 
     fn act(&mut self) {

@@ -230,7 +230,7 @@ impl Transport {
         Ok(())
     }
 
-    /// `([(id, kind, payload), ...], whether there are more)`.
+    /// `([(id, kind, payload), ...], whether there are more)`. `flush` must follow.
     fn take<'py>(&self, py: Python<'py>, most: usize) -> PyResult<(Bound<'py, PyList>, bool)> {
         let (events, has_more) = self.calls.take(most);
         let list = PyList::empty(py);
@@ -247,6 +247,11 @@ impl Transport {
             }
         }
         Ok((list, has_more))
+    }
+
+    /// Carry out the commands since `take`.
+    fn flush(&self) {
+        self.calls.flush();
     }
 
     /// Read the message of a unary call, or `count` more of a stream.

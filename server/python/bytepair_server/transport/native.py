@@ -144,6 +144,7 @@ class NativeTransport:
             except Exception as error:  # one call's fault is no other's
                 self._native.fail(number, _INTERNAL, "internal error", [], [])
                 self._on_fault(error)
+        self._native.flush()
         if has_more:
             self._loop.call_soon(self._take)
 
