@@ -1,8 +1,13 @@
 """The compiled part of the server: the native transport, for `transport/native.py`, and functions
-that extract fields of messages, for `rpc/fields.py`."""
+that extract fields of messages, for `rpc/parsed.py`."""
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, Self, final
+
+from typing_extensions import disjoint_base
+
+from bytepair_server.transport.interface import Status
+from bytepair_server.transport.interface import Trailers as Pairs
 
 __all__ = [
     "BROKEN",
@@ -13,7 +18,7 @@ __all__ = [
     "MESSAGE",
     "OPENED",
     "WRITABLE",
-    "Incoming",
+    "Call",
     "Transport",
     "take_field",
     "take_named_texts",
@@ -57,10 +62,11 @@ def take_named_texts(
         malformed.
     """
 
-@final
-class Incoming:
-    """A call that has arrived."""
+@disjoint_base
+class Call:
+    """A call that has arrived, and the commands for it."""
 
+    def __new__(cls, call: Call) -> Self: ...
     @property
     def method(self) -> int: ...
     @property
@@ -75,9 +81,17 @@ class Incoming:
     def message(self) -> bytes | None: ...
     @property
     def size(self) -> int: ...
+    @property
+    def is_over(self) -> bool: ...
     def time_remaining(self) -> float | None: ...
     def header(self, name: str) -> str | None: ...
     def headers(self) -> list[tuple[str, bytes]]: ...
+    def request(self, count: int = 1) -> None: ...
+    def answer(self, message: bytes, trailers: Pairs = ..., headers: Pairs = ...) -> None: ...
+    def fail(self, status: Status, trailers: Pairs = ..., headers: Pairs = ...) -> None: ...
+    def start(self, trailers: Pairs, headers: Pairs) -> None: ...
+    def send(self, message: bytes) -> bool: ...
+    def finish(self) -> None: ...
 
 @final
 class Transport:
@@ -101,28 +115,4 @@ class Transport:
     def replace_tls(self, tls: tuple[bytes, bytes, bytes, bool]) -> None: ...
     def take(self, most: int) -> tuple[list[tuple[int, int, Any]], bool]: ...
     def flush(self) -> None: ...
-    def read(self, number: int, count: int = 1) -> None: ...
-    def answer(
-        self,
-        number: int,
-        message: bytes,
-        trailers: Sequence[tuple[str, str]],
-        headers: Sequence[tuple[str, str]] = ...,
-    ) -> None: ...
-    def begin(
-        self,
-        number: int,
-        trailers: Sequence[tuple[str, str]],
-        headers: Sequence[tuple[str, str]] = ...,
-    ) -> None: ...
-    def send(self, number: int, message: bytes) -> bool: ...
-    def close(self, number: int) -> None: ...
-    def fail(
-        self,
-        number: int,
-        code: int,
-        message: str,
-        details: Sequence[tuple[str, bytes]],
-        trailers: Sequence[tuple[str, str]],
-        headers: Sequence[tuple[str, str]] = ...,
-    ) -> None: ...
+    def fail(self, number: int) -> None: ...

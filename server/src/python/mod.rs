@@ -1,12 +1,13 @@
 //! The extension module: only its files know PyO3.
 
 mod arguments;
+mod call;
 mod fields;
 
 use std::fs::File;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -15,7 +16,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::oneshot;
 
-use crate::call::{Command, Event, Failure, Opened, Pairs, UNAUTHENTICATED};
+use crate::call::{Command, Event, Failure, INTERNAL, Pairs};
 use crate::calls::Calls;
 use crate::connect::{Method, Protocols};
 use crate::connection::Shared;
@@ -23,85 +24,16 @@ use crate::files::{File as StaticFile, Files as StaticFiles};
 use crate::peer::Peers;
 use crate::server::{Listener, Server};
 use arguments::{Tls, read_kind, read_settings, read_tls};
+use call::Call;
 
 /// Time for connections to be closed when the transport stops.
 const STOP: Duration = Duration::from_millis(500);
-
-/// A call as it comes.
-#[pyclass(frozen, module = "bytepair_server._transport")]
-struct Incoming(Opened);
-
-#[pymethods]
-impl Incoming {
-    #[getter]
-    fn method(&self) -> usize {
-        self.0.method
-    }
-
-    #[getter]
-    fn peer(&self) -> &str {
-        &self.0.peer.name
-    }
-
-    #[getter]
-    fn certificate<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        self.0
-            .peer
-            .certificate
-            .as_ref()
-            .map(|der| PyBytes::new(py, der))
-    }
-
-    #[getter]
-    fn query(&self) -> Option<&str> {
-        self.0.query.as_deref()
-    }
-
-    #[getter]
-    fn is_json(&self) -> bool {
-        self.0.is_json
-    }
-
-    #[getter]
-    fn message<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        self.0
-            .message
-            .as_ref()
-            .map(|message| PyBytes::new(py, message))
-    }
-
-    #[getter]
-    fn size(&self) -> usize {
-        self.0.size
-    }
-
-    fn time_remaining(&self) -> Option<f64> {
-        let deadline = self.0.deadline?;
-        Some(
-            deadline
-                .saturating_duration_since(Instant::now())
-                .as_secs_f64(),
-        )
-    }
-
-    fn header(&self, name: &str) -> Option<&str> {
-        self.0.headers.get(name)?.to_str().ok()
-    }
-
-    fn headers<'py>(&self, py: Python<'py>) -> Vec<(&str, Bound<'py, PyBytes>)> {
-        let pairs = self.0.headers.iter();
-        pairs
-            .map(|(name, value)| (name.as_str(), PyBytes::new(py, value.as_bytes())))
-            .collect()
-    }
-}
 
 /// The transport of one process.
 #[pyclass(frozen, module = "bytepair_server._transport")]
 struct Transport {
     server: Arc<Server>,
     calls: Arc<Calls>,
-    max_abandoned_per_second: u32,
     stop: Mutex<Option<(oneshot::Sender<()>, std::thread::JoinHandle<()>)>>,
 }
 
@@ -143,7 +75,6 @@ impl Transport {
             })
             .collect::<PyResult<_>>()?;
         let protocols = Protocols::new(methods, calls.clone(), &settings);
-        let max_abandoned_per_second = settings.max_abandoned_per_second;
         let shared = Arc::new(Shared {
             peers: Peers::new(settings.max_buffered_bytes),
             settings,
@@ -156,7 +87,6 @@ impl Transport {
         Ok(Transport {
             server,
             calls,
-            max_abandoned_per_second,
             stop: Mutex::default(),
         })
     }
@@ -236,7 +166,10 @@ impl Transport {
         let list = PyList::empty(py);
         for (id, event) in events {
             match event {
-                Event::Opened(opened) => list.append((id, OPENED, Incoming(*opened)))?,
+                Event::Opened(opened) => {
+                    let (calls, server) = (self.calls.clone(), self.server.clone());
+                    list.append((id, OPENED, Call::new(py, id, *opened, calls, server)))?;
+                }
                 Event::Message(data) => list.append((id, MESSAGE, PyBytes::new(py, &data)))?,
                 Event::End => list.append((id, END, py.None()))?,
                 Event::Broken(code, message) => list.append((id, BROKEN, (code, message)))?,
@@ -254,60 +187,9 @@ impl Transport {
         self.calls.flush();
     }
 
-    /// Read the message of a unary call, or `count` more of a stream.
-    #[pyo3(signature = (number, count = 1))]
-    fn read(&self, number: u64, count: usize) {
-        self.calls.command(number, Command::Read(count));
-    }
-
-    #[pyo3(signature = (number, message, trailers, headers = Vec::new()))]
-    fn answer(&self, number: u64, message: &[u8], trailers: Pairs, headers: Pairs) {
-        let settings = &self.server.shared.settings;
-        self.calls.answer(
-            number,
-            message,
-            headers,
-            trailers,
-            settings.max_unsent_bytes,
-            &settings.overloaded,
-        );
-    }
-
-    #[pyo3(signature = (number, trailers, headers = Vec::new()))]
-    fn begin(&self, number: u64, trailers: Pairs, headers: Pairs) {
-        self.calls
-            .command(number, Command::Start(headers, trailers));
-    }
-
-    fn send(&self, number: u64, message: &[u8]) -> bool {
-        self.calls.send(number, message)
-    }
-
-    fn close(&self, number: u64) {
-        self.calls.command(number, Command::Close);
-    }
-
-    #[pyo3(signature = (number, code, message, details, trailers, headers = Vec::new()))]
-    fn fail(
-        &self,
-        number: u64,
-        code: u32,
-        message: String,
-        details: Vec<(String, Vec<u8>)>,
-        trailers: Pairs,
-        headers: Pairs,
-    ) {
-        if code == UNAUTHENTICATED {
-            self.calls
-                .count_as_abandoned(number, self.max_abandoned_per_second);
-        }
-        let failure = Failure {
-            code,
-            message,
-            details,
-            headers,
-            trailers,
-        };
+    /// Fail a call whose handler did not end it; no effect if it is over.
+    fn fail(&self, number: u64) {
+        let failure = Failure::new(INTERNAL, "internal error");
         self.calls.command(number, Command::Fail(failure));
     }
 }
@@ -324,7 +206,7 @@ const EVICTED: u8 = 7;
 #[pymodule]
 fn _transport(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Transport>()?;
-    module.add_class::<Incoming>()?;
+    module.add_class::<Call>()?;
     module.add_function(wrap_pyfunction!(fields::take_field, module)?)?;
     module.add_function(wrap_pyfunction!(fields::take_named_texts, module)?)?;
     for (name, value) in [

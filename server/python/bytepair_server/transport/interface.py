@@ -77,7 +77,7 @@ class UnaryCall(Call, Protocol):
 
     @property
     def message(self) -> bytes | None:
-        """The message; None if it has not been read yet."""
+        """The message; None if `read` must read it."""
 
     @property
     def size(self) -> int:

@@ -25,7 +25,6 @@ from bytepair_server.transport.interface import (
     Method,
     OnEvicted,
     OnFault,
-    Status,
     TlsFiles,
     Trailers,
 )
@@ -42,8 +41,6 @@ STOP_SECONDS: Final = 1.0
 _OPENED, _MESSAGE, _END = _transport.OPENED, _transport.MESSAGE, _transport.END
 _CANCELLED, _WRITABLE = _transport.CANCELLED, _transport.WRITABLE
 _ENDED, _EVICTED = _transport.ENDED, _transport.EVICTED
-#: A gRPC status code.
-_INTERNAL = 13
 
 
 class NativeTransport:
@@ -138,24 +135,19 @@ class NativeTransport:
                     self._on_evicted(*payload)
                 elif (call := self._calls.get(number)) is not None:
                     if kind == _CANCELLED:
-                        call.cancel()
+                        call.task.cancel()
                     else:
                         call.happened(kind, payload)
             except Exception as error:  # one call's fault is no other's
-                self._native.fail(number, _INTERNAL, "internal error", [], [])
+                self._native.fail(number)
                 self._on_fault(error)
         self._native.flush()
         if has_more:
             self._loop.call_soon(self._take)
 
-    def _open(self, number: int, incoming: _transport.Incoming) -> None:
+    def _open(self, number: int, incoming: _transport.Call) -> None:
         method = self._methods[incoming.method]
-        call: NativeUnaryCall | NativeStreamCall
-        if method.kind is Kind.UNARY:
-            call = NativeUnaryCall(self._native, self._loop, number, incoming)
-        else:
-            once = method.kind is Kind.CLIENT_STREAM
-            call = NativeStreamCall(self._native, self._loop, number, incoming, once)
+        call = _CLASSES.get(method.kind, NativeStreamCall)(incoming)
         handling = method.handler(call)
         if handling is not None:
             self._calls[number] = call
@@ -168,95 +160,24 @@ class NativeTransport:
         if fault is not None:
             self._on_fault(fault)
         if call is not None and not call.is_over:
-            self._native.fail(number, _INTERNAL, "internal error", [], [])
+            self._native.fail(number)
 
 
-class _NativeCall:
-    """The base of unary calls and streams."""
-
-    __slots__ = ("_incoming", "_loop", "_native", "_number", "is_over", "message", "task")
-
-    def __init__(
-        self,
-        native: _transport.Transport,
-        loop: asyncio.AbstractEventLoop,
-        number: int,
-        incoming: _transport.Incoming,
-    ) -> None:
-        self._native: Final = native
-        self._loop: Final = loop
-        self._number: Final = number
-        self._incoming: Final = incoming
-        self.message = incoming.message
-        self.is_over = False
-        self.task: asyncio.Task[None] | None = None
-
-    @property
-    def peer(self) -> str:
-        return self._incoming.peer
-
-    @property
-    def certificate(self) -> bytes | None:
-        return self._incoming.certificate
-
-    @property
-    def is_json(self) -> bool:
-        return self._incoming.is_json
-
-    @property
-    def query(self) -> str | None:
-        """The query string of a Connect GET."""
-        return self._incoming.query
-
-    def header(self, name: str) -> str | None:
-        return self._incoming.header(name)
-
-    def headers(self) -> list[tuple[str, bytes]]:
-        """All headers in order."""
-        return self._incoming.headers()
-
-    def time_remaining(self) -> float | None:
-        return self._incoming.time_remaining()
-
-    def answer(self, message: bytes, trailers: Trailers = (), headers: Trailers = ()) -> None:
-        self.is_over = True
-        self._native.answer(self._number, message, trailers, headers)
-
-    def fail(self, status: Status, trailers: Trailers = (), headers: Trailers = ()) -> None:
-        self.is_over = True
-        self._native.fail(
-            self._number,
-            status.code,
-            status.message,
-            status.details,
-            trailers,
-            headers,
-        )
-
-    def cancel(self) -> None:
-        """Handle that the caller cancelled or its deadline passed."""
-        if self.task is not None:
-            self.task.cancel()
-
-
-class NativeUnaryCall(_NativeCall):
+class NativeUnaryCall(_transport.Call):
     """A `UnaryCall`."""
 
-    __slots__ = ("_reading",)
+    __slots__ = ("_reading", "task")
 
     #: Set by `read`, before which no message comes.
     _reading: asyncio.Future[bytes]
-
-    @property
-    def size(self) -> int:
-        return self._incoming.size
+    task: asyncio.Task[None]
 
     async def read(self) -> bytes | None:
-        if self.message is None:
-            self._reading = self._loop.create_future()
-            self._native.read(self._number)
-            self.message = await self._reading
-        return self.message
+        if self.message is not None:
+            return self.message
+        self._reading = asyncio.get_running_loop().create_future()
+        self.request()
+        return await self._reading
 
     def happened(self, kind: int, payload: Any) -> None:
         """Handle an event of this call."""
@@ -264,31 +185,24 @@ class NativeUnaryCall(_NativeCall):
             self._reading.set_result(payload)
 
 
-class NativeStreamCall(_NativeCall):
+class NativeStreamCall(_transport.Call):
     """A `StreamCall`."""
 
     __slots__ = (
-        "_answer",
         "_arrived",
         "_at_once",
         "_has_begun",
         "_has_ended",
-        "_is_answered_once",
         "_owed",
         "_trailers",
         "_waiter",
         "_writable",
+        "task",
     )
 
-    def __init__(
-        self,
-        native: _transport.Transport,
-        loop: asyncio.AbstractEventLoop,
-        number: int,
-        incoming: _transport.Incoming,
-        is_answered_once: bool,
-    ) -> None:
-        super().__init__(native, loop, number, incoming)
+    task: asyncio.Task[None]
+
+    def __init__(self, incoming: _transport.Call) -> None:
         #: Messages that have arrived and are unread: few, because Rust bounds its read-ahead. A
         #: deque would take more memory than the rest of an idle call.
         self._arrived: Final[list[tuple[int, Any]]] = []
@@ -298,10 +212,8 @@ class NativeStreamCall(_NativeCall):
         self._writable = True
         self._has_begun = self._has_ended = False
         self._trailers: Trailers = ()
-        self._is_answered_once: Final = is_answered_once
-        self._answer = b""
-        if self.message is not None:
-            self._arrived.extend(((_MESSAGE, self.message), (_END, None)))
+        if incoming.message is not None:
+            self._arrived.extend(((_MESSAGE, incoming.message), (_END, None)))
 
     async def read(self, at_once: AtOnce | None = None) -> bytes | None:
         arrived = self._arrived
@@ -324,7 +236,7 @@ class NativeStreamCall(_NativeCall):
     def begin(self, headers: Trailers = ()) -> None:
         """Send headers before the first answer. Otherwise `write` sends them."""
         self._has_begun = True
-        self._native.begin(self._number, self._trailers, headers)
+        self.start(self._trailers, headers)
 
     async def write(self, message: bytes) -> None:
         self._send(message)
@@ -337,13 +249,9 @@ class NativeStreamCall(_NativeCall):
 
     async def close(self) -> None:
         if not self.is_over:
-            if self._is_answered_once:
-                self.answer(self._answer, self._trailers)
-                return
             if not self._has_begun:
                 self.begin()
-            self.is_over = True
-            self._native.close(self._number)
+            self.finish()
         while self._has_begun and not self._has_ended:
             await self._wait()
 
@@ -375,16 +283,36 @@ class NativeStreamCall(_NativeCall):
         self._owed += 1
         if self._owed == CREDITS:
             self._owed = 0
-            self._native.read(self._number, CREDITS)
+            self.request(CREDITS)
 
     def _send(self, message: bytes) -> None:
-        if self._is_answered_once:
-            self._answer = message
-            return
         if not self._has_begun:
             self.begin()
-        self._writable = self._native.send(self._number, message)
+        self._writable = self.send(message)
 
     async def _wait(self) -> None:
-        self._waiter = self._loop.create_future()
+        self._waiter = asyncio.get_running_loop().create_future()
         await self._waiter
+
+
+class NativeClientStreamCall(NativeStreamCall):
+    """A `StreamCall` with one answer, which is sent at the end."""
+
+    __slots__ = ("_answer",)
+
+    def __init__(self, incoming: _transport.Call) -> None:
+        super().__init__(incoming)
+        self._answer = b""
+
+    async def close(self) -> None:
+        if not self.is_over:
+            self.answer(self._answer, self._trailers)
+
+    def _send(self, message: bytes) -> None:
+        self._answer = message
+
+
+_CLASSES: Final[dict[Kind, type[NativeUnaryCall | NativeStreamCall]]] = {
+    Kind.UNARY: NativeUnaryCall,
+    Kind.CLIENT_STREAM: NativeClientStreamCall,
+}
