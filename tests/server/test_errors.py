@@ -296,19 +296,19 @@ def test_every_exception_type_has_a_row() -> None:
         engine_errors.InvalidUnicode,
         engine_errors.UnknownTokenId,
         engine_errors.BudgetTooSmall,
+        engine_errors.InvalidOption,
         chat_errors.ChatFormatMismatch,
         chat_errors.InvalidChat,
         chat_errors.TemplateLimit,
         chat_errors.UnknownChatFormat,
     }
-    # Requests do not cause these: tables are read at start; the server checks options itself, and
-    # has a type of its own for text that cannot be split; a caller that cancels does not wait for a
-    # status; and bugs are not described.
+    # Requests do not cause these: tables are read at start; the server has a type of its own for
+    # text that cannot be split; a caller that cancels does not wait for a status; and bugs are not
+    # described.
     never = {
         "BadTemplate",
         "Cancelled",
         "InternalError",
-        "InvalidOption",
         "PatternFault",
         "PieceTooLong",
         "StreamFinished",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from bytepair.v1 import chat_pb2
-from bytepair_engine import Encoding
+from bytepair_engine import Encoding, InvalidOption
 from bytepair_engine.chat import (
     ChatFormat,
     ChatFormatMismatch,
@@ -111,7 +111,7 @@ class ChatService:
                 )
             except Exception as error:
                 failure = failure_of(error)
-                if failure is None:
+                if failure is None or isinstance(error, InvalidOption):  # of the whole call
                     raise
                 result.error.CopyFrom(failure.item_error())
                 continue

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from bytepair.v1 import context_pb2
-from bytepair_engine import PieceTooLong, UnknownTokenId
+from bytepair_engine import InvalidOption, PieceTooLong, UnknownTokenId
 from bytepair_engine.context import inspecting, splitting, truncating
 from bytepair_engine.context.boundaries import Level
 from bytepair_engine.context.truncating import DEFAULT_START_PERCENT, Keep, Truncation
@@ -98,7 +98,8 @@ class ContextService:
             except Exception as error:
                 failure = failure_of(error)
                 # An invalid option fails the whole call.
-                if failure is None or (isinstance(error, InvalidField) and not item.segments):
+                is_option = isinstance(error, InvalidField | InvalidOption) and not item.segments
+                if failure is None or is_option:
                     raise
                 result = context_pb2.TruncateResult(error=failure.item_error())
                 fields = result.SerializeToString()

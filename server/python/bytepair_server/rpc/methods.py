@@ -5,20 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from bytepair.v1 import chat_pb2, tokenizer_pb2
-from bytepair_engine import InvalidOption
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from bytepair_server.errors import InvalidField
 from bytepair_server.rpc import wire
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.chat_messages import ParsedChat, parts_of, take_chat
-from bytepair_server.rpc.chat_service import ChatService
-from bytepair_server.rpc.context_service import ContextService
 from bytepair_server.rpc.parsed import take_ids, take_items, take_text, take_texts
 from bytepair_server.rpc.service import Service
 
@@ -27,7 +23,6 @@ Answer = Callable[[Service, Any, Call], bytes]
 #: Parses a request; also returns the number of its elements (items, segments, …) that cost time
 #: even if they are short. Raises like `wire.parse`.
 Read = Callable[[type[Any], bytes], tuple[Any, int]]
-S = TypeVar("S")
 
 
 def _plain(request_class: type[Message], raw: bytes) -> tuple[Message, int]:
@@ -85,27 +80,6 @@ def _methods(service: ServiceDescriptor, rows: Mapping[str, tuple[Answer, Read]]
     return found
 
 
-def _of(name: str, function: Callable[[S, Any, Call], bytes]) -> Answer:
-    """The answer of another service, which is an attribute of `Service`. The engine's options have
-    the names of the request's fields."""
-
-    def answer(service: Service, request: Any, call: Call) -> bytes:
-        try:
-            return function(getattr(service, name), request, call)
-        except InvalidOption as error:
-            raise InvalidField(error.option, error.problem) from None
-
-    return answer
-
-
-def _chat(function: Callable[[ChatService, Any, Call], bytes]) -> Answer:
-    return _of("chat", function)
-
-
-def _context(function: Callable[[ContextService, Any, Call], bytes]) -> Answer:
-    return _of("context", function)
-
-
 _COUNTS: Final = frozenset({"Count", "BatchCount"})
 
 #: Every unary RPC by its name in the proto.
@@ -118,10 +92,13 @@ METHODS: Final = _methods(
         "BatchEncode": (Service.batch_encode, take_texts),
         "BatchDecode": (Service.batch_decode, take_items),
         "BatchCount": (Service.batch_count, take_texts),
-        "Truncate": (_context(ContextService.truncate), _plain),
-        "BatchTruncate": (_context(ContextService.batch_truncate), _with_items),
-        "Split": (_context(ContextService.split), _plain),
-        "Inspect": (_context(ContextService.inspect), _plain),
+        "Truncate": (lambda service, *given: service.context.truncate(*given), _plain),
+        "BatchTruncate": (
+            lambda service, *given: service.context.batch_truncate(*given),
+            _with_items,
+        ),
+        "Split": (lambda service, *given: service.context.split(*given), _plain),
+        "Inspect": (lambda service, *given: service.context.inspect(*given), _plain),
         "ListEncodings": (Service.list_encodings, _plain),
         "GetEncoding": (Service.get_encoding, _plain),
         # The first call for a vocabulary reads all of it.
@@ -133,11 +110,11 @@ METHODS: Final = _methods(
 CHAT_METHODS: Final = _methods(
     chat_pb2.DESCRIPTOR.services_by_name["ChatService"],
     {
-        "CountChat": (_chat(ChatService.count), _with_chat),
-        "BatchCountChat": (_chat(ChatService.batch_count), _with_chats),
-        "EncodeChat": (_chat(ChatService.encode), _with_chat),
-        "FitChat": (_chat(ChatService.fit), _with_chat),
-        "ListChatFormats": (_chat(ChatService.list_formats), _plain),
-        "GetChatFormat": (_chat(ChatService.get_format), _plain),
+        "CountChat": (lambda service, *given: service.chat.count(*given), _with_chat),
+        "BatchCountChat": (lambda service, *given: service.chat.batch_count(*given), _with_chats),
+        "EncodeChat": (lambda service, *given: service.chat.encode(*given), _with_chat),
+        "FitChat": (lambda service, *given: service.chat.fit(*given), _with_chat),
+        "ListChatFormats": (lambda service, *given: service.chat.list_formats(*given), _plain),
+        "GetChatFormat": (lambda service, *given: service.chat.get_format(*given), _plain),
     },
 )

@@ -277,6 +277,10 @@ _SPECIAL_TOKEN_IN_TEXT: Final = (
     "byte_offset",
 )
 
+_invalid_field: Final = _row(
+    Code.INVALID_ARGUMENT, "INVALID_OPTION", "{field}: {problem}", "field", field="{field}"
+)
+
 #: A row for each type; subclasses need their own.
 TABLE: Final[dict[type[Exception], _ToFailure]] = {
     engine.UnknownEncoding: _unknown_encoding,
@@ -343,8 +347,10 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
         field="text",
     ),
     errors.NoSplitPoint: _no_split_point,
-    errors.InvalidField: _row(
-        Code.INVALID_ARGUMENT, "INVALID_OPTION", "{field}: {problem}", "field", field="{field}"
+    errors.InvalidField: _invalid_field,
+    # The engine's options have the names of the request's fields.
+    engine.InvalidOption: lambda error: _invalid_field(
+        errors.InvalidField(error.option, error.problem)
     ),
     errors.SpecialTokenNotPermitted: _not_permitted,
     errors.Unauthenticated: _row(

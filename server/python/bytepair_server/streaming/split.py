@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from bytepair.v1 import context_pb2
-from bytepair_engine import InvalidOption, PieceTooLong
+from bytepair_engine import PieceTooLong
 from bytepair_engine.context.splitting import Chunk
 from bytepair_engine.context.stream import StreamChunker
 from bytepair_engine.errors import BudgetTooSmall
 
 from bytepair_server.auth.policy import AS_TEXT, SpecialRule
 from bytepair_server.catalog import Entry
-from bytepair_server.errors import InvalidField
 from bytepair_server.rpc.context_options import ChunkWriter, split_options, unit_of
 from bytepair_server.streaming.text import TextSession, unsplittable
 
@@ -34,15 +33,12 @@ class SplitSession(TextSession):
             with_text=config.with_text,
             with_ids=config.with_ids,
         )
-        try:
-            return StreamChunker(
-                entry.encoding,
-                split_options(config, rule),
-                disallowed_special=rule.disallowed,
-                max_pending_bytes=self._options.settings.max_pending_bytes,
-            )
-        except InvalidOption as error:
-            raise InvalidField(error.option, error.problem) from None
+        return StreamChunker(
+            entry.encoding,
+            split_options(config, rule),
+            disallowed_special=rule.disallowed,
+            max_pending_bytes=self._options.settings.max_pending_bytes,
+        )
 
     def _feed(self, piece: str | bytes, entry: Entry | None) -> bytes:
         answer = self._answer(lambda: self._stream.feed(piece))

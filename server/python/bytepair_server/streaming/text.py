@@ -20,7 +20,7 @@ from bytepair_engine import (
 
 from bytepair_server.auth.policy import AS_TEXT, REJECT, SpecialRule
 from bytepair_server.catalog import Entry
-from bytepair_server.errors import InvalidField, InvalidText, NoSplitPoint
+from bytepair_server.errors import InConfig, InvalidField, InvalidText, NoSplitPoint
 from bytepair_server.rpc import wire, wire_fields
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.options import Options, limit_of
@@ -115,7 +115,7 @@ class TextSession(Session):
         except InvalidUnicode as error:
             raise InvalidText("data", error.byte_offset) from None
         except InvalidOption as error:
-            raise InvalidField(f"config.{error.option}", error.problem) from None
+            raise InConfig(error) from None
         except PieceTooLong as error:
             raise unsplittable(error) from None
 
