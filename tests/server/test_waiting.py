@@ -114,8 +114,9 @@ def test_a_call_that_exceeds_the_bytes_in_flight_is_queued(serve: Serve) -> None
     assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
 
 
-def test_simultaneous_calls_are_all_answered(serve: Serve) -> None:
-    server = serve("--max-queue-seconds", LONG)
+@pytest.mark.parametrize("transport", ["native", "grpcio"])
+def test_simultaneous_calls_are_all_answered(serve: Serve, transport: str) -> None:
+    server = serve("--transport", transport, "--max-queue-seconds", LONG)
     own = [("grpc.use_local_subchannel_pool", 1)]
     with ExitStack() as stack:
         stubs: list[Any] = [

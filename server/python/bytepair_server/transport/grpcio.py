@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import nullcontext
 from functools import lru_cache
-from threading import Lock
 from typing import Any, Final
 
 import grpc
@@ -41,6 +40,8 @@ Handler = Callable[[Any], Coroutine[Any, Any, None] | None]
 STOP_SECONDS: Final = 1.0
 #: Minimum interval of a client's pings, with or without calls: half of what our client uses.
 MIN_PING_INTERVAL_MS: Final = 10_000
+#: Maximum calls that gRPC holds until their handlers start.
+MAX_PENDING_CALLS: Final = 1 << 16
 
 #: gRPC's value after the last message.
 _END: Final[Any] = grpc.aio.EOF
@@ -72,7 +73,9 @@ class GrpcioTransport:
         self._methods: Final = tuple(methods)
         self._limits: Final = limits
         self._on_fault: Final = on_fault
-        self._tls: Final = None if tls is None else _Certificates(tls)
+        self._tls: Final = tls
+        #: Changed files, which gRPC's threads fetch.
+        self._changed: Final[deque[TlsFiles]] = deque(maxlen=1)
         self._server: grpc.aio.Server | None = None
 
     async def start(
@@ -93,7 +96,12 @@ class GrpcioTransport:
                 if self._tls is None:
                     port = server.add_insecure_port(address)
                 else:
-                    port = server.add_secure_port(address, self._tls.credentials())
+                    credentials = grpc.dynamic_ssl_server_credentials(
+                        _configuration(self._tls),
+                        self._fetch,  # type: ignore[arg-type]  # its types forbid None
+                        require_client_authentication=self._tls.client_certificate_required,
+                    )
+                    port = server.add_secure_port(address, credentials)
         except RuntimeError:
             port = 0
         if port == 0:
@@ -104,8 +112,7 @@ class GrpcioTransport:
 
     def replace_tls(self, tls: TlsFiles) -> None:
         """See `Transport`."""
-        if self._tls is not None:
-            self._tls.replace(tls)
+        self._changed.append(tls)
 
     def drain(self) -> None:
         """Do nothing: gRPC's server cannot send GOAWAY and still accept calls."""
@@ -114,6 +121,14 @@ class GrpcioTransport:
         """Close all connections."""
         if self._server is not None:
             await self._server.stop(STOP_SECONDS)
+
+    def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
+        """Return changed files, once; None if nothing has changed. gRPC calls it at each
+        handshake."""
+        try:
+            return _configuration(self._changed.pop())
+        except IndexError:
+            return None
 
     def _handler(self, method: Method) -> Any:
         async def unary(raw: bytes, context: Context) -> bytes:
@@ -138,35 +153,6 @@ class GrpcioTransport:
             self._on_fault(error)
             call.fail(Status(_INTERNAL, "internal error"))
         await call.end()
-
-
-class _Certificates:
-    """Provides the current certificate to gRPC."""
-
-    def __init__(self, tls: TlsFiles) -> None:
-        self._first: Final = tls
-        self._lock: Final = Lock()
-        self._next: TlsFiles | None = None
-
-    def credentials(self) -> grpc.ServerCredentials:
-        """The credentials of one port: gRPC fetches each change once."""
-        return grpc.dynamic_ssl_server_credentials(
-            _configuration(self._first),
-            self._fetch,  # type: ignore[arg-type]  # gRPC documents the None that its types forbid
-            require_client_authentication=self._first.client_certificate_required,
-        )
-
-    def replace(self, tls: TlsFiles) -> None:
-        """Use new files for handshakes that start later."""
-        with self._lock:
-            self._next = tls
-
-    def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
-        """Return changed files; None if nothing has changed. gRPC's threads call it at each
-        handshake."""
-        with self._lock:
-            tls, self._next = self._next, None
-        return None if tls is None else _configuration(tls)
 
 
 class _Call:
@@ -274,6 +260,9 @@ def _options(limits: Limits, *, shares_port: bool) -> list[tuple[str, int]]:
         ("grpc.max_metadata_size", limits.max_header_bytes + 1),
         ("grpc.absolute_max_metadata_size", limits.max_header_bytes + 1),
         ("grpc.max_concurrent_streams", limits.max_concurrent_streams),
+        # Otherwise gRPC cancels some of a thousand calls that arrive at once.
+        ("grpc.server.max_pending_requests", MAX_PENDING_CALLS),
+        ("grpc.server.max_pending_requests_hard_limit", MAX_PENDING_CALLS),
         ("grpc.max_allowed_incoming_connections", limits.max_connections),
         ("grpc.server_handshake_timeout_ms", int(limits.handshake_seconds * 1000)),
         ("grpc.keepalive_time_ms", int(limits.keepalive_seconds * 1000)),
