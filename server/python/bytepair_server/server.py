@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -264,8 +263,7 @@ class Server:
         tried = self._executor.tried_max_bytes
         limits = Limits.of(settings, tried, overloaded.for_transport())
         files = playground.files() if playground.is_on(settings, self._callers) else ()
-        with _tls_errors():
-            return make(methods, limits, self._log_fault, self._log_evicted, material, files)
+        return make(methods, limits, self._log_fault, self._log_evicted, material, files)
 
     def _make_reloaders(self) -> list[Reloader]:
         settings, base_dir, found = self._settings, self._configuration.base_dir, []
@@ -281,8 +279,7 @@ class Server:
 
     def _replace_tls(self, files: TlsFiles) -> None:
         assert self._transport is not None  # files are watched once it is started
-        with _tls_errors():
-            self._transport.replace_tls(files)
+        self._transport.replace_tls(files)
 
     def _log_fault(self, error: BaseException) -> None:
         self._log.error("unexpected error", error=logs.frames(error))
@@ -313,16 +310,6 @@ class Server:
             http_address=self.http_address,
             workers=1,
         )
-
-
-@contextmanager
-def _tls_errors() -> Iterator[None]:
-    """Raise ConfigurationError for TLS files that `TlsPaths.read` accepts and the transport does
-    not."""
-    try:
-        yield
-    except OSError as error:
-        raise ConfigurationError(f"tls_cert_file: {error}") from None
 
 
 def verify(settings: Settings, base_dir: Path) -> tuple[Callers, Catalog]:

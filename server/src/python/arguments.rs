@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -10,6 +10,8 @@ use crate::call::Failure;
 use crate::connect::Kind;
 use crate::settings::Settings;
 use crate::tls::{Files, acceptor};
+
+pyo3::import_exception!(bytepair_server.config.loader, ConfigurationError);
 
 /// The certificate, its key, the authorities of clients, and whether clients need a certificate.
 pub type Tls = (Vec<u8>, Vec<u8>, Vec<u8>, bool);
@@ -32,7 +34,7 @@ pub fn read_tls(files: Tls) -> PyResult<tokio_rustls::TlsAcceptor> {
         client_authorities,
         client_certificate_required,
     })
-    .map_err(PyOSError::new_err)
+    .map_err(|error| ConfigurationError::new_err(format!("tls_cert_file: {error}")))
 }
 
 pub fn read_settings(given: Option<&Bound<'_, PyDict>>) -> PyResult<Settings> {
@@ -55,7 +57,7 @@ pub fn read_settings(given: Option<&Bound<'_, PyDict>>) -> PyResult<Settings> {
         handshake_timeout: seconds("handshake_seconds")?,
         message_timeout: seconds("message_seconds")?,
         max_concurrent_streams: get("max_concurrent_streams")?.extract()?,
-        max_header_bytes: get("max_header_bytes")?.extract()?,
+        max_header_bytes: get("max_metadata_bytes")?.extract()?,
         max_message_bytes: number("max_message_bytes")?,
         read_ahead_bytes: number("read_ahead_bytes")?,
         max_unread_calls: number("max_unread_calls")?,

@@ -257,8 +257,8 @@ def _options(limits: Limits, *, shares_port: bool) -> list[tuple[str, int]]:
         ("grpc.so_reuseport", int(shares_port)),
         ("grpc.max_receive_message_length", limits.max_message_bytes),
         # gRPC's value is the smallest size that it rejects.
-        ("grpc.max_metadata_size", limits.max_header_bytes + 1),
-        ("grpc.absolute_max_metadata_size", limits.max_header_bytes + 1),
+        ("grpc.max_metadata_size", limits.max_metadata_bytes + 1),
+        ("grpc.absolute_max_metadata_size", limits.max_metadata_bytes + 1),
         ("grpc.max_concurrent_streams", limits.max_concurrent_streams),
         # Otherwise gRPC cancels some of a thousand calls that arrive at once.
         ("grpc.server.max_pending_requests", MAX_PENDING_CALLS),

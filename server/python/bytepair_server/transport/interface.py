@@ -7,7 +7,7 @@ they must not block. Calls are not thread-safe.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
@@ -221,26 +221,16 @@ READ_AHEAD_BYTES: Final = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one process on its peers.
+    """The limits of one process on its peers. Those with the name of a setting are described there.
 
     Attributes:
-        max_connections: Open connections.
-        max_connections_per_address: Open connections from one IP address; 0: no limit.
-        handshake_seconds: Time for a TLS handshake, and again for the first bytes of HTTP.
         message_seconds: Time for a unary message to arrive, from the start of its reading.
-        max_concurrent_streams: Concurrent streams of one HTTP/2 connection.
-        max_header_bytes: Size of one header list.
-        max_message_bytes: Size of one message, compressed and uncompressed.
         read_ahead_bytes: Unary messages up to this size are read before their call is admitted.
         max_unread_calls: Calls of one connection whose unread messages wait for admission.
         max_unsent_bytes: Unsent answers of one connection.
-        max_buffered_bytes: Incomplete messages and unsent answers of all connections.
-        max_abandoned_per_second: Calls that one connection may cancel per second; 0: no limit.
-        max_connection_age_seconds: Age at which a connection gets GOAWAY; 0: never.
         keepalive_seconds: Interval of pings on an idle connection.
         keepalive_timeout_seconds: Time to answer a ping before the connection is closed.
         overloaded: The status of a call that exceeds `max_unread_calls` or `max_unsent_bytes`.
-        cors_origins: Origins of pages that may call; "*" for any.
     """
 
     max_connections: int = 10_000
@@ -248,7 +238,7 @@ class Limits:
     handshake_seconds: float = 10.0
     message_seconds: float = 60.0
     max_concurrent_streams: int = 1000
-    max_header_bytes: int = 128 << 10
+    max_metadata_bytes: int = 128 << 10
     max_message_bytes: int = 4 << 20
     read_ahead_bytes: int = READ_AHEAD_BYTES
     max_unread_calls: int = 64
@@ -264,17 +254,9 @@ class Limits:
     @classmethod
     def of(cls, settings: Settings, tried_max_bytes: int, overloaded: Status) -> Limits:
         """The limits by the settings. Counts that are tried on the event loop are read ahead."""
+        names = [each.name for each in fields(cls) if hasattr(settings, each.name)]
         return cls(
             overloaded=overloaded,
             read_ahead_bytes=max(READ_AHEAD_BYTES, tried_max_bytes),
-            max_connections=settings.max_connections,
-            max_connections_per_address=settings.max_connections_per_address,
-            handshake_seconds=settings.handshake_seconds,
-            max_concurrent_streams=settings.max_concurrent_streams,
-            max_header_bytes=settings.max_metadata_bytes,
-            max_message_bytes=settings.max_message_bytes,
-            max_buffered_bytes=settings.max_buffered_bytes,
-            max_abandoned_per_second=settings.max_abandoned_per_second,
-            max_connection_age_seconds=settings.max_connection_age_seconds,
-            cors_origins=settings.cors_origins,
+            **{name: getattr(settings, name) for name in names},
         )

@@ -65,7 +65,7 @@ class NativeTransport:
             tls: The TLS files; None for plain text.
             files: Static files that browsers may get.
         Raises:
-            OSError: The certificate, the key or an authority cannot be used.
+            ConfigurationError: The certificate, the key or an authority cannot be used.
         """
         self._methods: Final = tuple(methods)
         self._on_fault: Final = on_fault
@@ -102,7 +102,7 @@ class NativeTransport:
         """See `Transport`.
 
         Raises:
-            OSError: As the constructor; the previous files stay in use.
+            ConfigurationError: As the constructor; the previous files stay in use.
         """
         self._native.replace_tls(astuple(tls))
 
