@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import random
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum
 from itertools import product
@@ -136,19 +138,21 @@ def test_ids_of_every_size_and_type_are_read() -> None:
         assert caught.value.token_id == bad
 
 
-def test_lists_keep_their_integers_while_others_are_made() -> None:
-    """Ids with equal lower bits share one kept integer, which changes only if no list has it."""
-    places = [7, 256, 257, 2**16 - 1]
-    ids = {place + above for place in places for above in (0, 2**16, 2**17, 2**30)} - {7}
-    names = {f"<{id_}>": id_ for id_ in ids}
+@pytest.mark.parametrize("end", [2**8, 2**18, 2**32])
+def test_ids_in_lists_are_integers_like_any_other(end: int) -> None:
+    """Lists of ids below 2**18 have integers that are made by their layout and never freed."""
+    near = {2**bits + more for bits in (12, 16, 17, 18, 30, 31, 32) for more in (-1, 0, 1)}
+    names = {f"<{id_}>": id_ for id_ in sorted(near) if id_ < end}
     core = _core.Bpe(BYTES, PATTERNS["cl100k_base"], names, cache_bytes=0, threads=1)
     allowed, none = core.special_set(frozenset(names)), core.special_set(frozenset())
-    rng = random.Random(20261125)
-    kept: list[tuple[list[int], list[int]]] = []
-    for _ in range(300):
-        chosen = rng.choices(sorted(names), k=rng.randrange(6))
-        made = core.encode("".join(chosen) + "\x07", allowed, none)
-        kept.append((made, [*(names[name] for name in chosen), 7]))
-        del kept[: rng.randrange(3)]
-        assert all(found == expected for found, expected in kept)
-    assert kept[-1][0][-1] is int("7")
+    expected = [*range(128), *names.values()]
+    for _ in range(10):
+        made = core.encode("".join(map(chr, range(128))) + "".join(names), allowed, none)
+        assert made == expected
+    for found, plain in zip(made, expected, strict=True):
+        assert (type(found), str(found), hash(found)) == (int, str(plain), hash(plain))
+        assert bool(found) == bool(plain)
+        assert (-found, found * found, found // 3) == (-plain, plain * plain, plain // 3)
+        assert ({found: 1}[plain], pickle.loads(pickle.dumps(found))) == (1, plain)
+    if end <= 2**18:
+        assert all(sys.getrefcount(found) > 2**31 for found in made)

@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::sync::critical_section::with_critical_section;
-use pyo3::types::PyList;
+use pyo3::types::{PyInt, PyList};
 
 use super::guard::released;
 use super::small_int::{self, Integers};
@@ -15,15 +15,18 @@ use crate::output::varint;
 
 /// Returns a list of the ids.
 pub(super) fn list_of<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-    let integers = Integers::of_process(py);
-    // SAFETY: `list` is a new list of this length, or null with an error. Each index is filled once,
-    // with a reference that the list takes over.
+    let integers = Integers::up_to(py, ids.iter().copied().max().unwrap_or(0));
+    // SAFETY: `list` is a new list of this length, or null with an error. Each place is filled once, with
+    // a reference that the list takes over, or with an integer that is never freed.
     unsafe {
         let list = ffi::PyList_New(ids.len() as ffi::Py_ssize_t);
         let list = Bound::from_owned_ptr_or_err(py, list)?;
+        let places = (*list.as_ptr().cast::<ffi::PyListObject>()).ob_item;
         for (index, &id) in ids.iter().enumerate() {
-            let index = index as ffi::Py_ssize_t;
-            ffi::PyList_SET_ITEM(list.as_ptr(), index, integers.of(py, id).into_ptr());
+            places.add(index).write(match integers {
+                Some(integers) => integers.wrapping_add(id as usize).cast(),
+                None => PyInt::new(py, id).into_ptr(),
+            });
         }
         Ok(list.cast_into_unchecked())
     }

@@ -1,7 +1,8 @@
 //! Reads and makes Python integers, the small ones without a call: by the layout that CPython
 //! publishes.
 
-use std::hint::select_unpredictable;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
@@ -12,8 +13,9 @@ use pyo3::types::PyInt;
 use crate::huge::Huge;
 
 /// Whether `Long` is the start of `struct _longobject` in `cpython/longintrepr.h`: so it is in
-/// CPython 3.11 to 3.14.
+/// CPython 3.11 to 3.14, where addresses have 64 bits.
 const IS_KNOWN: bool = cfg!(not(any(
+    not(target_pointer_width = "64"),
     Py_3_15,
     PyPy,
     GraalPy,
@@ -21,11 +23,12 @@ const IS_KNOWN: bool = cfg!(not(any(
     Py_GIL_DISABLED
 )));
 
-/// An integer of one digit. The tag is `ob_size` in 3.11, and `lv_tag` in later versions.
+/// An integer of at most one digit. The tag is `ob_size` in 3.11, and `lv_tag` in later versions.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Long {
-    head: [usize; size_of::<ffi::PyObject>() / size_of::<usize>()],
+pub(super) struct Long {
+    references: usize,
+    kind: usize,
     tag: usize,
     digit: u32,
 }
@@ -56,65 +59,66 @@ pub(super) unsafe fn value(object: *mut ffi::PyObject) -> Option<u32> {
     }
 }
 
-/// Number of integers that Python itself keeps, from 0 on.
-const SMALL: usize = 257;
+/// Number of integers that are kept: of the ids of most vocabularies. A multiple of `STEP`.
+const KEPT: usize = 1 << 18;
 
-/// Number of integers that fill a huge page.
-const KEPT: usize = 1 << 16;
+/// Number of integers that are made at once.
+const STEP: usize = 1 << 12;
 
-/// The first value that takes two digits.
-const TWO_DIGITS: u32 = 1 << 30;
+/// More references than all lists ever give up. From 3.12 on, Python's small integers bear a number by
+/// which it knows objects that are never freed.
+const FOREVER: usize = 1 << 62;
 
-/// Python integers of recent ids: reusing them costs a third of making each anew. They are never
-/// freed, so that lists may keep them.
+/// Python integers from 0 on, each at the place of its value: a list of ids is made without reading
+/// them, and without counting references. They never change, and are never freed.
 pub(super) struct Integers {
-    small: [Py<PyInt>; SMALL],
-    /// Each id has one place, by its lower bits. 0 is in none of them.
-    kept: Huge<Long>,
+    places: Huge<MaybeUninit<Long>>,
+    /// How many are made.
+    made: AtomicUsize,
 }
 
 impl Integers {
-    pub(super) fn of_process(py: Python<'_>) -> &Self {
+    /// Returns where the integer 0 is; those up to `most` follow it. None if one of them is not kept.
+    pub(super) fn up_to(py: Python<'_>, most: u32) -> Option<*mut Long> {
         static INTEGERS: PyOnceLock<Integers> = PyOnceLock::new();
-        INTEGERS.get_or_init(py, || {
-            let sample = PyInt::new(py, SMALL);
-            // SAFETY: the object is an integer of one digit, to which there is one reference. Where the
-            // layout is not known, the copy is not used.
-            let Long { head, tag, .. } = unsafe { *sample.as_ptr().cast() };
-            let long = Long {
-                head,
-                tag,
-                digit: 0,
-            };
-            Integers {
-                small: std::array::from_fn(|value| PyInt::new(py, value).unbind()),
-                kept: Huge::filled(if IS_KNOWN { KEPT } else { 0 }, long),
+        if !IS_KNOWN || most as usize >= KEPT {
+            return None;
+        }
+        let integers = INTEGERS.get_or_init(py, || Integers {
+            places: Huge::filled(KEPT, MaybeUninit::uninit()),
+            made: AtomicUsize::new(0),
+        });
+        let start = integers.places.as_ptr().cast::<Long>();
+        // While Python is attached, no other thread is here.
+        let made = integers.made.load(Relaxed);
+        if most as usize >= made {
+            let end = (most as usize + 1).next_multiple_of(STEP);
+            let [zero, one] = [0, 1].map(|value| immortal(&PyInt::new(py, value)));
+            for value in made..end {
+                let digit = value as u32;
+                let long = if digit == 0 {
+                    zero
+                } else {
+                    Long { digit, ..one }
+                };
+                // SAFETY: `end` is at most KEPT, and nothing refers to this place yet.
+                unsafe { start.add(value).write(long) };
             }
-        })
+            integers.made.store(end, Relaxed);
+        }
+        Some(start)
     }
+}
 
-    /// Returns the integer of an id.
-    #[inline(always)]
-    pub(super) fn of<'py>(&self, py: Python<'py>, id: u32) -> Bound<'py, PyAny> {
-        if !IS_KNOWN {
-            return PyInt::new(py, id).into_any();
-        }
-        let small = self.small[(id as usize).min(SMALL - 1)].as_ptr().cast();
-        let kept = self.kept.as_ptr().wrapping_add(id as usize % KEPT);
-        // Selected without a branch, which would be unpredictable.
-        let long: *mut Long = select_unpredictable((id as usize) < SMALL, small, kept);
-        // SAFETY: it is an integer of one digit. While Python is attached, no other thread uses it.
-        // If nothing else refers to it, it may become another.
-        unsafe {
-            if (*long).digit != id {
-                if id >= TWO_DIGITS || ffi::Py_REFCNT(long.cast()) != 1 {
-                    return PyInt::new(py, id).into_any();
-                }
-                (*long).digit = id;
-            }
-            Bound::from_borrowed_ptr(py, long.cast())
-        }
+/// Returns a copy of a small integer that is never freed.
+fn immortal(small: &Bound<'_, PyInt>) -> Long {
+    // SAFETY: it is an integer of at most one digit.
+    let mut long: Long = unsafe { *small.as_ptr().cast() };
+    long.tag &= !FLAG;
+    if cfg!(not(Py_3_12)) {
+        long.references = FOREVER;
     }
+    long
 }
 
 /// Checks that digits have 30 bits. A Python can be built with digits of 15.
