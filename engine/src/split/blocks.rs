@@ -17,10 +17,11 @@
 //!   one.
 //!
 //! Each rule needs the kinds of a byte and its neighbours, so a shift and a few logical operations
-//! decide all 64 bytes. Non-ASCII characters are added to the masks one by one. Cases that depend
-//! on more than neighbours end the block early and are left to `piece_end`: non-ASCII numbers and
-//! spaces, blanks between newlines, an uppercase letter after a caseless one, a mark after P, `/`
-//! after a newline, a pre-token as long as a block, and the last pre-token of the text.
+//! decide all 64 bytes. Most Chinese and Korean letters are found so too; other non-ASCII
+//! characters are added to the masks one by one. Cases that depend on more than neighbours end the
+//! block early and are left to `piece_end`: non-ASCII numbers and spaces, blanks between newlines,
+//! an uppercase letter after a caseless one, a mark after P, `/` after a newline, a pre-token as
+//! long as a block, and the last pre-token of the text.
 
 mod contractions;
 
@@ -56,29 +57,21 @@ fn fill_by<F: Family, I: InstructionSet>(text: &[u8], start: usize, ends: &mut E
     ends.clear();
     let mut at = start;
     while at < text.len() && ends.room() >= BLOCK {
-        // Non-ASCII characters are read one by one anyway, so a block does not pay for runs of
-        // them.
+        // In patterns with case, a block does not pay for runs of characters read one by one.
         let rest = &text[at..];
-        let narrow = rest.len() > 8 && rest[0] < 0x80 && rest[1] < 0x80;
-        if narrow {
-            let next = match rest.first_chunk() {
-                Some(block) => fill_block::<F, I>(text, at, block, BLOCK, ends),
-                None => {
-                    let mut block = [0; BLOCK];
-                    block[..rest.len()].copy_from_slice(rest);
-                    fill_block::<F, I>(text, at, &block, rest.len(), ends)
-                }
-            };
-            let Next {
-                start,
-                is_cut_short,
-            } = next;
+        let is_cased = F::RULES.word == Word::Cased;
+        if rest.len() > 8 && rest[0] < 0x80 && !(is_cased && (0x80..0xe4).contains(&rest[1])) {
+            let mut padded = [0; BLOCK];
+            let block = rest.first_chunk().unwrap_or_else(|| {
+                padded[..rest.len()].copy_from_slice(rest);
+                &padded
+            });
+            let next = fill_block::<F, I>(text, at, block, rest.len().min(BLOCK), ends);
             // The last pre-token of a block is not complete; the next block starts with it.
-            if start > at && !is_cut_short {
-                at = start;
+            at = next.start;
+            if next.may_continue {
                 continue;
             }
-            at = start;
         }
         at = piece_end::<F>(text, at);
         ends.push(at);
@@ -140,11 +133,16 @@ impl Block {
     #[inline(always)]
     fn add_wide<F: Family>(&mut self, text: &[u8], at: usize) {
         let Kinds { wide, trailing, .. } = self.kinds;
+        let caseless = self.kinds.caseless;
+        // A character that extends beyond the block is not known.
+        self.known = self
+            .known
+            .min((caseless & !low_bits(BLOCK - 2)).trailing_zeros() as usize);
         let is_cased = F::RULES.word == Word::Cased;
         let letters = if is_cased { CASED_LETTERS } else { LETTERS };
         // Marks first bytes only, so that no iteration depends on the one before it.
-        let (mut letter, mut upper, mut lower, mut mark) = (0, 0, 0, 0);
-        let mut firsts = wide & !trailing & low_bits(self.known);
+        let (mut letter, mut upper, mut lower, mut mark) = (caseless, 0, 0, 0);
+        let mut firsts = wide & !trailing & !caseless & low_bits(self.known);
         while firsts != 0 {
             let i = firsts.trailing_zeros() as usize;
             let Some(seen) = char_at(text, at + i) else {
@@ -182,8 +180,8 @@ impl Block {
 struct Next {
     /// Start of the first undecided pre-token.
     start: usize,
-    /// Whether a block from there would not decide more.
-    is_cut_short: bool,
+    /// Whether a block from there may decide more.
+    may_continue: bool,
 }
 
 /// Pushes the ends that the block decides.
@@ -205,8 +203,8 @@ fn fill_block<F: Family, I: InstructionSet>(
     ends.push_bits(at, starts);
     Next {
         start: at + (starts | 1).ilog2() as usize,
-        // Not merely because a character extends beyond the block.
-        is_cut_short: block.known < BLOCK - 3,
+        // Also if a character extends beyond the block.
+        may_continue: starts != 0 && block.known >= BLOCK - 3,
     }
 }
 

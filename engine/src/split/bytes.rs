@@ -3,14 +3,17 @@
 /// Number of bytes in a block.
 pub const BLOCK: usize = 64;
 
-/// Masks of a block: bit `i` is set if byte `i` is of the kind. All kinds after `trailing` are
-/// ASCII.
+/// Masks of a block: bit `i` is set if byte `i` is of the kind. All kinds after `caseless`
+/// are ASCII.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kinds {
     /// Bytes that are not ASCII.
     pub wide: u64,
     /// Bytes of a non-ASCII character after its first byte.
     pub trailing: u64,
+    /// First bytes of characters of three bytes whose first two bytes tell that they are letters
+    /// without case: most of Chinese and Korean.
+    pub caseless: u64,
     pub upper: u64,
     pub lower: u64,
     pub digit: u64,
@@ -69,6 +72,7 @@ macro_rules! kinds_by_vectors {
                 fn kinds(block: &[u8; BLOCK]) -> Kinds {
                     const BYTES: usize = size_of::<$vector>();
                     let mut kinds = Kinds::default();
+                    let [mut yi_or_hangul, mut hangul_or_jamo, mut from_b0, mut to_9d] = [0; 4];
                     for from in (0..BLOCK).step_by(BYTES) {
                         // SAFETY: the block has that many bytes from there on.
                         let bytes = unsafe { $load(block[from..from + BYTES].as_ptr().cast()) };
@@ -93,7 +97,15 @@ macro_rules! kinds_by_vectors {
                         kinds.newline |= bits(newline);
                         kinds.apostrophe |= bits(equal(b'\''));
                         kinds.slash |= bits(equal(b'/'));
+                        if kinds.wide != 0 {
+                            kinds.caseless |= bits($or(between(0xe5, 0xe9), between(0xeb, 0xec)));
+                            yi_or_hangul |= bits(equal(0xea));
+                            hangul_or_jamo |= bits(equal(0xed));
+                            from_b0 |= bits(between(0xb0, 0xbf));
+                            to_9d |= bits(between(0x80, 0x9d));
+                        }
                     }
+                    kinds.caseless |= yi_or_hangul & from_b0 >> 1 | hangul_or_jamo & to_9d >> 1;
                     kinds
                 }
                 // SAFETY: the processor has the features.
@@ -131,6 +143,12 @@ fn kinds_one_by_one(block: &[u8; BLOCK]) -> Kinds {
         kinds.newline |= bit(matches!(byte, b'\n' | b'\r'));
         kinds.apostrophe |= bit(byte == b'\'');
         kinds.slash |= bit(byte == b'/');
+        let next = block.get(i + 1).copied().unwrap_or(0);
+        kinds.caseless |= bit(match byte {
+            0xea => matches!(next, 0xb0..=0xbf),
+            0xed => matches!(next, 0x80..=0x9d),
+            _ => matches!(byte, 0xe5..=0xe9 | 0xeb..=0xec),
+        });
     }
     kinds
 }
@@ -142,7 +160,7 @@ mod tests {
     #[test]
     fn all_instruction_sets_classify_every_byte_alike() {
         for shift in 0..=255u8 {
-            let block: [u8; BLOCK] = std::array::from_fn(|i| (i as u8).wrapping_mul(5) ^ shift);
+            let block: [u8; BLOCK] = std::array::from_fn(|i| (i as u8).wrapping_mul(0x5b) ^ shift);
             let expected = kinds_one_by_one(&block);
             assert_eq!(Plain::kinds(&block), expected, "shift {shift}");
             #[cfg(target_arch = "x86_64")]

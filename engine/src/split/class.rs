@@ -89,37 +89,23 @@ pub struct Seen {
 /// Returns the character that starts at byte `i` of valid UTF-8; None at the end.
 #[inline(always)]
 pub fn char_at(text: &[u8], i: usize) -> Option<Seen> {
-    let &first = text.get(i)?;
-    if first < 0x80 {
-        // The first 128 code points are row 0 of the table.
-        let class = BLOCKS[first as usize];
-        return Some(Seen {
-            class,
-            len: 1,
-            code_point: first as u32,
-        });
-    }
-    Some(wide_char_at(text, i, first))
-}
-
-#[inline]
-fn wide_char_at(text: &[u8], i: usize, first: u8) -> Seen {
+    let &byte = text.get(i)?;
+    let first = byte as u32;
     let low = |k: usize| text.get(i + k).map_or(0, |&b| b as u32 & 0x3f);
-    let (code_point, len) = if first < 0xe0 {
-        ((first as u32 & 0x1f) << 6 | low(1), 2)
-    } else if first < 0xf0 {
-        ((first as u32 & 0x0f) << 12 | low(1) << 6 | low(2), 3)
-    } else {
-        (
-            (first as u32 & 0x07) << 18 | low(1) << 12 | low(2) << 6 | low(3),
+    let (code_point, len) = match byte {
+        ..0x80 => (first, 1),
+        0x80..0xe0 => ((first & 0x1f) << 6 | low(1), 2),
+        0xe0..0xf0 => ((first & 0x0f) << 12 | low(1) << 6 | low(2), 3),
+        _ => (
+            (first & 0x07) << 18 | low(1) << 12 | low(2) << 6 | low(3),
             4,
-        )
+        ),
     };
-    Seen {
+    Some(Seen {
         class: class_of(code_point),
         len,
         code_point,
-    }
+    })
 }
 
 /// Returns the end of the longest run of characters of `set` from byte `i`.

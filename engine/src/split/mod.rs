@@ -242,7 +242,7 @@ pub mod tests {
         "\u{301}", "\u{20e3}", "1", "23", "456", "٣", "Ⅷ", "'", "'", "'s", "'S", "'t", "'ll",
         "'Ll", "'re", "'ve", "'d", "'m", "'ſ", "ſ", ".", ",", "...", "/", "//", "(", "_", "-", "+",
         "$", "€", "👍", "\u{200d}", "\u{fe0f}", "\u{0}", "\u{1c}", "\u{7f}", "\u{ad}", "\u{e000}",
-        LAST, "\u{2028}",
+        LAST, "\u{2028}", "국", "꙰", "꛲", "\u{d7fc}", "꠆",
     ];
 
     fn pieces_one_by_one<F: Family>(text: &str) -> Vec<usize> {
@@ -301,7 +301,7 @@ pub mod tests {
 
     #[test]
     fn blocks_agree_at_every_alignment() {
-        let hard = "don't I'M'S we'll_x\n  \n\t if (x)  12345 naïve 中文,, ok. \n\n/ 'sa 'rea";
+        let hard = "don't I'M'S we'll_x\n  \n\t if (x)  12345 naïve 中文 한국,, ok. \n\n/ 'sa 'rea";
         for shift in 0..if cfg!(miri) { 3 } else { 130 } {
             check_all(&("a".repeat(shift) + hard + &" ".repeat(shift)));
             check_all(&(" x".repeat(shift) + hard + &"é".repeat(shift)));
