@@ -14,7 +14,7 @@ from bytepair.v1 import text_pb2
 from bytepair_engine import chat
 from bytepair_engine import errors as engine
 from google.protobuf.duration_pb2 import Duration
-from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
+from google.rpc import error_details_pb2  # type: ignore[import-untyped]
 from grpc import StatusCode as Code
 
 from bytepair_server import errors
@@ -52,27 +52,20 @@ class Failure:
     retry_seconds: float | None = None
     token: str = ""
 
-    def status(self) -> status_pb2.Status:
-        """The failure as google.rpc.Status, with its details."""
-        status = status_pb2.Status(code=self.number, message=self.message)
-        info = error_details_pb2.ErrorInfo(
-            reason=self.reason, domain=DOMAIN, metadata=self.metadata
-        )
-        status.details.add().Pack(info)
+    def for_transport(self) -> Status:
+        """The failure in the form that a transport sends, with the details of google.rpc."""
+        details = [
+            error_details_pb2.ErrorInfo(reason=self.reason, domain=DOMAIN, metadata=self.metadata)
+        ]
         if self.field is not None:
-            fault = error_details_pb2.BadRequest()
-            fault.field_violations.add(field=self.field, description=self.message)
-            status.details.add().Pack(fault)
+            fault = {"field": self.field, "description": self.message}
+            details.append(error_details_pb2.BadRequest(field_violations=[fault]))
         if self.retry_seconds is not None:
             delay = Duration()
             delay.FromNanoseconds(int(min(self.retry_seconds, _MAX_DURATION_SECONDS) * 1e9))
-            status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
-        return status
-
-    def for_transport(self) -> Status:
-        """The failure in the form that a transport sends."""
-        details = [(each.type_url.rpartition("/")[2], each.value) for each in self.status().details]
-        return Status(self.number, self.message, details)
+            details.append(error_details_pb2.RetryInfo(retry_delay=delay))
+        named = [(each.DESCRIPTOR.full_name, each.SerializeToString()) for each in details]
+        return Status(self.number, self.message, named)
 
     def item_error(self) -> text_pb2.Error:
         """The failure as the error of one item of a batch."""
