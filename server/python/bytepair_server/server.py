@@ -138,10 +138,7 @@ class Server:
         address = settings.grpc_address if inherited is None else inherited.grpc_address
         if address.startswith("unix:") and ports.is_served(address):
             # Binding would silently take the socket from the other server.
-            raise ConfigurationError(
-                f"grpc_address {address}: cannot listen there: another process does; "
-                "stop it, or set another address by --grpc-address"
-            )
+            raise ports.unavailable(address, "another process does")
         if settings.http_address != NO_ADDRESS and inherited is None:
             listener = listen(settings.http_address)
             self.http_address = shown_address(listener)

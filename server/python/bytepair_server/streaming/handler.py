@@ -159,8 +159,10 @@ class StreamHandlers:
                 inline = session.inline_max_bytes >= 0
                 answer = end() if inline else await self._on_thread(stream, session, end)
             elif len(raw) <= session.inline_max_bytes:
-                is_large = len(raw) * GROWTH > small
-                answer = self._take_with_large_answer(session, take, raw) if is_large else take(raw)
+                if len(raw) * GROWTH > small and not self._has_room(session):
+                    answer = session.abandon()
+                else:
+                    answer = take(raw)
             else:
                 answer = await self._on_thread(stream, session, take, raw)
             if answer is None:
@@ -175,16 +177,14 @@ class StreamHandlers:
         if session.fault is not None:
             raise session.fault
 
-    def _take_with_large_answer(
-        self, session: Session, take: Callable[[bytes], bytes | None], raw: bytes
-    ) -> bytes | None:
-        """Process a small message whose answer may be large, unless streams hold too much."""
+    def _has_room(self, session: Session) -> bool:
+        """Whether streams hold at most their maximum. If not, that is the fault of the session."""
         try:
             self._shared.limiter.check_stream_bytes()
         except Overloaded as error:
             session.fault = error
-            return session.abandon()
-        return take(raw)
+            return False
+        return True
 
     async def _on_thread(
         self,
@@ -193,11 +193,9 @@ class StreamHandlers:
         step: Callable[..., bytes | None],
         *raw: bytes,
     ) -> bytes | None:
-        try:
-            size = session.held + sum(map(len, raw))
-            stream.reserve_bytes(size)
-        except Overloaded as error:
-            session.fault = error
+        size = session.held + sum(map(len, raw))
+        stream.set_held_bytes(size)
+        if not self._has_room(session):
             return session.abandon()
         try:
             return await stream.working(

@@ -88,15 +88,6 @@ class OpenStream:
         self._limiter.add_stream_bytes(size - self._held)
         self._held = size
 
-    def reserve_bytes(self, size: int) -> None:
-        """Set the number of bytes before a large message is computed.
-
-        Raises:
-            Overloaded: All streams together hold the maximum.
-        """
-        self.set_held_bytes(size)
-        self._limiter.check_stream_bytes()
-
     def _check_idle(self) -> None:
         # The timer is renewed when it fires, not at each message: that would cost more than
         # decoding the message.

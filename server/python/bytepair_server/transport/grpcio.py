@@ -105,7 +105,9 @@ class GrpcioTransport:
         except RuntimeError:
             port = 0
         if port == 0:
-            raise ports.unavailable(address, ports.problem(address))
+            # gRPC does not say why, but the system does.
+            ports.listen(address, share=False, unix_socket_mode=unix_socket_mode).close()
+            raise ports.unavailable(address, "gRPC rejects it without a reason")
         await server.start()
         self._server = server
         return address if is_unix else f"{address.rpartition(':')[0]}:{port}"

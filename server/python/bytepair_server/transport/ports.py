@@ -113,21 +113,6 @@ def is_served(address: str) -> bool:
     return True
 
 
-def problem(address: str) -> str:
-    """The reason why an address (see `listen`) cannot be bound, which gRPC does not report."""
-    try:
-        if address.startswith("unix:"):
-            path = Path(address.removeprefix("unix:").removeprefix("//"))
-            with socket.socket(socket.AF_UNIX) as tried:
-                tried.bind(str(path))
-            path.unlink()
-        else:
-            _bound(address, share=False).close()
-    except (OSError, UnicodeError) as error:
-        return _reason(error)
-    return "gRPC rejects it without a reason"
-
-
 def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
