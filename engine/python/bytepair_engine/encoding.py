@@ -15,14 +15,13 @@ from bytepair_engine.backends.varint import pack
 from bytepair_engine.context.methods import ContextMethods
 from bytepair_engine.errors import (
     InvalidOption,
-    UnknownToken,
-    UnknownTokenId,
     check_least,
     check_type,
     wrong_type,
 )
 from bytepair_engine.pipeline.definition import NO_TEMPLATE, Decoder, Pipeline, Template
 from bytepair_engine.resources import Resources
+from bytepair_engine.single_tokens import TokenMethods
 from bytepair_engine.vocabulary.fingerprint import with_template
 from bytepair_engine.vocabulary.special_sets import SpecialSets, SpecialTokens
 
@@ -31,7 +30,7 @@ LIVE: Final[WeakValueDictionary[bytes, Encoding]] = WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, repr=False, eq=False)
-class Encoding(ContextMethods):
+class Encoding(ContextMethods, TokenMethods):
     """Converts text to token ids and back, for one vocabulary.
 
     Encodings are created by `get_encoding` and `load_encoding`. They are immutable and
@@ -365,55 +364,6 @@ class Encoding(ContextMethods):
             return self._backend.decode_bytes(ids)
         except TypeError as error:
             raise TypeError(f"ids: {error}") from None
-
-    # Single tokens
-
-    def encode_single_token(self, token: str | bytes) -> int:
-        """Return the id of a token, ordinary or special.
-
-        This is a vocabulary lookup that returns special ids too: never pass it user text.
-
-        Raises:
-            UnknownToken: `token` is not exactly one token.
-        """
-        if not isinstance(token, str | bytes):
-            raise wrong_type("token", "str or bytes", token)
-        # No token contains a lone surrogate.
-        data = token.encode(errors="replace") if isinstance(token, str) else token
-        if isinstance(token, str) and data.decode() != token:
-            raise UnknownToken(len(data))
-        token_id = self._backend.token_id(data)
-        if token_id is None:
-            spelling = token if isinstance(token, str) else data.decode(errors="surrogateescape")
-            token_id = self.special_tokens.get(spelling)
-        if token_id is None:
-            raise UnknownToken(len(data))
-        return token_id
-
-    def decode_single_token_bytes(self, token_id: int) -> bytes:
-        """Return the bytes of a token, ordinary or special.
-
-        Raises:
-            UnknownTokenId: No token has this id.
-        """
-        if not hasattr(token_id, "__index__"):
-            raise wrong_type("token_id", "int", token_id)
-        token = self._backend.token_bytes(token_id)
-        if token is None:
-            raise UnknownTokenId(token_id)
-        return token
-
-    def token_byte_values(self) -> list[bytes]:
-        """Return the bytes of every ordinary token, sorted."""
-        return self._backend.token_byte_values()
-
-    def is_special_id(self, token_id: int) -> bool:
-        """Whether a special token has this id."""
-        return token_id in self._special_ids
-
-    def without_special(self, ids: Sequence[int]) -> list[int]:
-        """Return the ids without those of special tokens, in order."""
-        return [token_id for token_id in ids if token_id not in self._special_ids]
 
 
 def check_encoding(value: object) -> None:

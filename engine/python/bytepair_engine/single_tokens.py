@@ -1,0 +1,67 @@
+"""The methods of `Encoding` for single tokens, by their bytes or ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bytepair_engine.backends.interface import Backend
+from bytepair_engine.errors import UnknownToken, UnknownTokenId, wrong_type
+
+
+class TokenMethods:
+    """Look up tokens."""
+
+    __slots__ = ()
+
+    # Of `Encoding`:
+    special_tokens: Mapping[str, int]
+    _backend: Backend[Any]
+    _special_ids: frozenset[int]
+
+    def encode_single_token(self, token: str | bytes) -> int:
+        """Return the id of a token, ordinary or special.
+
+        This is a vocabulary lookup that returns special ids too: never pass it user text.
+
+        Raises:
+            UnknownToken: `token` is not exactly one token.
+        """
+        if not isinstance(token, str | bytes):
+            raise wrong_type("token", "str or bytes", token)
+        # No token contains a lone surrogate.
+        data = token.encode(errors="replace") if isinstance(token, str) else token
+        if isinstance(token, str) and data.decode() != token:
+            raise UnknownToken(len(data))
+        token_id = self._backend.token_id(data)
+        if token_id is None:
+            spelling = token if isinstance(token, str) else data.decode(errors="surrogateescape")
+            token_id = self.special_tokens.get(spelling)
+        if token_id is None:
+            raise UnknownToken(len(data))
+        return token_id
+
+    def decode_single_token_bytes(self, token_id: int) -> bytes:
+        """Return the bytes of a token, ordinary or special.
+
+        Raises:
+            UnknownTokenId: No token has this id.
+        """
+        if not hasattr(token_id, "__index__"):
+            raise wrong_type("token_id", "int", token_id)
+        token = self._backend.token_bytes(token_id)
+        if token is None:
+            raise UnknownTokenId(token_id)
+        return token
+
+    def token_byte_values(self) -> list[bytes]:
+        """Return the bytes of every ordinary token, sorted."""
+        return self._backend.token_byte_values()
+
+    def is_special_id(self, token_id: int) -> bool:
+        """Whether a special token has this id."""
+        return token_id in self._special_ids
+
+    def without_special(self, ids: Sequence[int]) -> list[int]:
+        """Return the ids without those of special tokens, in order."""
+        return [token_id for token_id in ids if token_id not in self._special_ids]
