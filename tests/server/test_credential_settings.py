@@ -1,0 +1,133 @@
+"""The checks of settings about keys and certificates when the server starts."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pytest
+from bytepair_server.auth import callers, tls
+from bytepair_server.config import loader
+from bytepair_server.config.loader import ConfigurationError
+from cryptography.hazmat.primitives.asymmetric import ec
+from support.pki import Authority
+from support.serving import write_config
+
+#: Not relative to the time of the test: parallel processes must give the cases the same ids.
+EXPIRED = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+ENCRYPTED = ["tls_cert_file = 'server.pem'", "tls_key_file = 'key.pem'"]
+#: A certificate and its key, made by `openssl x509 -req` without extensions.
+VERSION_1 = """\
+-----BEGIN CERTIFICATE-----
+MIIBJTCBywIUQyz4Q1hkMZo+Xc3LdbAsq8uhqc8wCgYIKoZIzj0EAwIwFDESMBAG
+A1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyNTE0MDgyMloYDzI4NDgwNDA5MTQwODIy
+WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
+AATSnluoGa4m0JN8xRDrE65d0YJ85ncD5NkQaPc37HiBE7yc/gI8c1MtImltnCmg
+uuZwL8VhZ6RpRiVrLx+GwpsYMAoGCCqGSM49BAMCA0kAMEYCIQDtqCx9B3xt4+YF
+UrxBhiKBthuspedDUSqJ4GYheLnLTwIhALymuSJ2svnB35d6Vrj0rNwHG0XWVo6g
+Uqt43a/HuwIh
+-----END CERTIFICATE-----
+-----BEGIN EC PRIVATE KEY-----
+MHcCAQEEIPaQe2RdAaOwbhJeKU0TnRMxW41XgNQhgjUspLSO7Z+FoAoGCCqGSM49
+AwEHoUQDQgAE0p5bqBmuJtCTfMUQ6xOuXdGCfOZ3A+TZEGj3N+x4gRO8nP4CPHNT
+LSJpbZwpoLrmcC/FYWekaUYlay8fhsKbGA==
+-----END EC PRIVATE KEY-----
+"""
+KNOWN = ["[callers.a]", "certificates = ['dns:a.example']"]
+MUTUAL = "\n".join([*ENCRYPTED, "tls_client_ca_file = 'ca.pem'", *KNOWN])
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority()
+
+
+def check(config: str) -> None:
+    read = loader.load(["--config", config], {})
+    callers.load(read.settings, read.base_dir)
+    if (files := tls.paths(read.settings, read.base_dir)) is not None:
+        files.read()
+
+
+def test_a_caller_without_a_key_remains_a_known_caller(tmp_path: Path) -> None:
+    """Otherwise the settings that name it would prevent the next start."""
+    (tmp_path / "keys.toml").write_text("chat = []")
+    check(
+        write_config(
+            tmp_path, "api_keys_file = 'keys.toml'\n[quotas.chat]\nrequests_per_second = 1"
+        )
+    )
+
+
+def test_comments_in_pem_files_need_not_be_ascii(tmp_path: Path, authority: Authority) -> None:
+    authority.server().write(tmp_path)
+    (tmp_path / "ca.pem").write_bytes("# Behörde\n".encode() + authority.pem)
+    check(write_config(tmp_path, MUTUAL))
+
+
+def test_authorities_can_be_rotated(tmp_path: Path, authority: Authority) -> None:
+    authority.server().write(tmp_path)
+    (tmp_path / "ca.pem").write_bytes(authority.until(EXPIRED) + authority.pem)
+    check(write_config(tmp_path, MUTUAL))
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["tls_cert_file = 'server.pem'"], "tls_cert_file and tls_key_file: set both, or neither"),
+        (["tls_client_ca_file = 'server.pem'"], "no caller has a certificate"),
+        (
+            ["tls_cert_file = 'server.pem'", "tls_key_file = 'none.pem'"],
+            "none.pem: cannot be read: No such file",
+        ),
+        (
+            ["tls_cert_file = 'server.pem'", "tls_key_file = 'other.pem'"],
+            "are not a certificate chain and its key, in PEM and without a password: "
+            "key values mismatch",
+        ),
+        (
+            ["tls_cert_file = 'server.pem'", "tls_key_file = 'locked.pem'"],
+            "are not a certificate chain and its key, in PEM and without a password: ",
+        ),
+        (
+            ["tls_cert_file = 'old.pem'", "tls_key_file = 'old-key.pem'"],
+            f"old.pem: is valid from 2000-01-01 00:00 to {EXPIRED:%Y-%m-%d %H:%M} UTC, and by",
+        ),
+        (
+            ["tls_cert_file = 'odd.pem'", "tls_key_file = 'odd-key.pem'"],
+            "odd.pem: gRPC does not support this key; use RSA, or EC with P-256",
+        ),
+        (
+            ["tls_cert_file = 'v1.pem'", "tls_key_file = 'v1.pem'"],
+            "v1.pem: is of X.509 version 1, which has no subjectAltName",
+        ),
+        (
+            [*ENCRYPTED, "tls_client_ca_file = 'old-ca.pem'", *KNOWN],
+            f"to {EXPIRED:%Y-%m-%d %H:%M} UTC, and by",
+        ),
+        (KNOWN, "callers: certificates need tls_client_ca_file"),
+        (["[callers.a]", "certificates = ['a.example']"], "must be 'dns:' and a host name"),
+        (["[callers.a]", "certificates = ['dns:*.example']"], "without wildcard"),
+        (["[callers.default]"], "'default' is reserved"),
+        (['[callers.""]'], "callers: '' is not a printable name"),
+        (["[callers.a]", "group = 'g'"], "there is neither [ceiling.g] nor [quotas.g]"),
+        (["[quotas.b]"], "quotas.b: no such caller or group; known: anonymous, default"),
+        (["[quotas.default]", "request_burst = 2"], "request_burst needs requests_per_second"),
+        (["[quotas.default]", "requests_per_second = 0"], "must be above 0, not 0"),
+        (["[quotas.default]", "requests = 1"], "quotas.default.requests (from file "),
+    ],
+)
+def test_contradictory_credential_settings_are_refused(
+    tmp_path: Path, lines: list[str], said: str, authority: Authority
+) -> None:
+    authority.server().write(tmp_path)
+    authority.client(curve=ec.SECP521R1()).write(tmp_path, "odd.pem", "odd-key.pem")
+    (tmp_path / "v1.pem").write_text(VERSION_1)
+    authority.server(until=EXPIRED).write(tmp_path, "old.pem", "old-key.pem")
+    (tmp_path / "old-ca.pem").write_bytes(authority.until(EXPIRED))
+    (tmp_path / "other.pem").write_bytes(authority.server().key)
+    (tmp_path / "locked.pem").write_bytes(authority.server().locked_key())
+    config = write_config(tmp_path, "\n".join(lines))
+    with pytest.raises(ConfigurationError) as caught:
+        check(config)
+    assert said in str(caught.value)
