@@ -6,7 +6,7 @@ import json as standard
 from typing import Any
 
 import pytest
-from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair.v1 import chat_pb2, text_pb2, tokenizer_pb2
 from bytepair_server.errors import InvalidField
 from bytepair_server.rpc import json
 from google.protobuf import json_format
@@ -65,8 +65,9 @@ def test_json_requests_are_parsed_as_protobuf_parses_them(
     raw = written(fields)
     right = parsed_by_protobuf(raw, request_class)
     if right is None:
-        with pytest.raises(InvalidField):
+        with pytest.raises(InvalidField) as caught:
             json.read(raw, request_class)
+        assert caught.value.problem != "not the JSON of this request"
     else:
         read = request_class.FromString(json.read(raw, request_class))
         assert read == request_class.FromString(right)
@@ -86,28 +87,58 @@ def test_json_that_is_not_an_object_is_rejected_and_an_empty_body_is_an_empty_re
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
-        (b'{"secret": 1}', "unknown field 'secret'"),
-        (b'{"text": 5, "encoding": "secret"}', "text: the value has the wrong type"),
+        (b'{"secret": 1}', "request: unknown field 'secret'"),
+        (b'{"segments": [{"role": "secret"}]}', "segments[0]: unknown field 'role'"),
+        (b'{"text": 5, "encoding": "secret"}', "text: must be a string"),
+        (b'{"text": true}', "text: must be a string"),
         (b'{"allowedSpecial": "secret"}', "allowedSpecial: must be a list"),
-        (b'{"segments": [{"text": 5}]}', "segments.text: the value has the wrong type"),
-        (b'{"limit": -1, "text": "secret"}', "limit: the value has the wrong type"),
-        (b'{"text": "a", "text": "secret"}', "a key is given twice"),
+        (b'{"allowedSpecial": ["a", null]}', "allowedSpecial[1]: must be a string"),
+        (b'{"segments": [{"text": "a"}, {"text": 5}]}', "segments[1].text: must be a string"),
+        (b'{"segments": ["secret"]}', "segments[0]: must be an object"),
+        (b'{"segments": [{"text": "a", "specialToken": "b"}]}', "segments[0].specialToken: exclud"),
+        (b'{"limit": -1, "text": "secret"}', f"limit: must be an integer from 0 to {2**64 - 1}"),
+        (b'{"limit": 1.5}', "limit: must be an integer"),
+        (b'{"limit": true}', "limit: must be an integer"),
+        (b'{"limit": "secret"}', "limit: must be an integer"),
+        (b'{"addSpecialTokens": "true"}', "addSpecialTokens: must be true or false"),
+        (b'{"text": "a", "text": "secret"}', "text: is given twice"),
+        (b'{"allowedSpecial": [], "allowedSpecial": []}', "allowedSpecial: is given twice"),
         (b'{"text": "\\ud800", "encoding": "secret"}', "text: the text has half of a surrogate"),
         (
             b'{"disallowedSpecial": "secret"}',
             "disallowedSpecial: must be one of DISALLOWED_SPECIAL_REJECT, DISALLOWED_SPECIAL_AS_",
         ),
-        (b'{"disallowedSpecial": "x for enum type a.b"}', "disallowedSpecial: must be one of "),
-        (b"[]", "the JSON is not an object"),
-        (b'""', "the JSON is not an object"),
-        (b'{"text": secret}', "not JSON at line 1 column 10"),
+        (b"[]", "request: the JSON is not an object"),
+        (b'""', "request: the JSON is not an object"),
+        (b'{"text": secret}', "request: not JSON at line 1 column 10"),
+        (b'\xef\xbb\xbf{"text": "a"}', "request: the JSON starts with a byte order mark"),
+        (b'{"text": "\xff"}', "request: the JSON is not UTF-8"),
+        (b'{"text": "a"}'.decode().encode("utf-16"), "request: the JSON is not UTF-8"),
+        (b'{"limit": %s}' % (b"1" * 5000), "request: the JSON holds a number that is too long"),
     ],
 )
 def test_an_error_of_json_names_the_field_or_place_and_no_value(raw: bytes, said: str) -> None:
     with pytest.raises(InvalidField) as caught:
         json.read(raw, tokenizer_pb2.CountRequest)
-    assert caught.value.problem.startswith(said)
-    assert "secret" not in caught.value.problem.replace("unknown field 'secret'", "")
+    message = f"{caught.value.field}: {caught.value.problem}"
+    assert message.startswith(said)
+    assert "secret" not in message.replace("unknown field 'secret'", "")
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b'{"messages": {"role": "user"}}', "messages: must be a list"),
+        (b'{"messages": [{"role": 5}]}', "messages[0].role: must be a string"),
+        (b'{"options": 5}', "options: must be an object"),
+        (b'{"options": {"formatOptions": []}}', "options.formatOptions: must be an object"),
+        (b'{"options": {"formatOptions": {"a": 5}}}', "options.formatOptions['a']: must be a stri"),
+    ],
+)
+def test_an_error_of_a_chat_in_json_names_the_field(raw: bytes, said: str) -> None:
+    with pytest.raises(InvalidField) as caught:
+        json.read(raw, chat_pb2.CountChatRequest)
+    assert f"{caught.value.field}: {caught.value.problem}".startswith(said)
 
 
 @given(
