@@ -233,8 +233,8 @@ pub fn floor(text: &str, mut place: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
     use crate::split::tests::HARD;
+    use fastrand::Rng;
 
     fn whole(text: &str) -> Excerpt<'_> {
         Excerpt {
@@ -245,18 +245,18 @@ mod tests {
 
     #[test]
     fn boundaries_near_a_place_are_those_of_the_whole_text() {
-        let mut random = Random::new(20_261_123);
+        let mut random = Rng::with_seed(20_261_123);
         let more = "? |. |! A|🇩🇪|👨\u{200d}👩|ｶﾞ|क\u{94d}ष|。|๑|แม่|\u{600}1".split('|');
         let more: Vec<&str> = more.collect();
         for _ in 0..if cfg!(miri) { 5 } else { 20_000 } {
             let few: Vec<&str> = (0..4)
-                .map(|_| match random.below(3) {
-                    0 => more[random.below(more.len())],
-                    _ => HARD[random.below(HARD.len())],
+                .map(|_| match random.usize(..3) {
+                    0 => more[random.usize(..more.len())],
+                    _ => HARD[random.usize(..HARD.len())],
                 })
                 .collect();
-            let parts = random.below(30);
-            let text: String = (0..parts).map(|_| few[random.below(few.len())]).collect();
+            let parts = random.usize(..30);
+            let text: String = (0..parts).map(|_| few[random.usize(..few.len())]).collect();
             for level in [Level::Grapheme, Level::Word, Level::Sentence] {
                 let all = breaks::ends(&text, level);
                 let places = text.char_indices().map(|(place, _)| place);

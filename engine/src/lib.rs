@@ -23,8 +23,6 @@ mod prefixes;
 mod probe;
 #[cfg(feature = "python")]
 mod python;
-#[cfg(test)]
-mod random;
 mod scan;
 mod sentences;
 pub mod split;

@@ -127,8 +127,8 @@ fn find_property(character: char) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
     use crate::split::tests::HARD;
+    use fastrand::Rng;
 
     fn check(text: &str) {
         let parts = text.split_sentence_bound_indices();
@@ -141,11 +141,11 @@ mod tests {
         let parts: Vec<char> = "..!。 \u{3000})\",-\n\r\u{85}aBʰא漢1\u{301}\u{ad}+"
             .chars()
             .collect();
-        let mut random = Random::new(20_261_125);
+        let mut random = Rng::with_seed(20_261_125);
         for round in 0..if cfg!(miri) { 20 } else { 50_000 } {
-            let parts = (0..random.below(14)).map(|_| match round % 3 {
-                0 => HARD[random.below(HARD.len())].to_string(),
-                _ => parts[random.below(parts.len())].to_string(),
+            let parts = (0..random.usize(..14)).map(|_| match round % 3 {
+                0 => HARD[random.usize(..HARD.len())].to_string(),
+                _ => parts[random.usize(..parts.len())].to_string(),
             });
             check(&parts.collect::<String>());
         }

@@ -307,8 +307,8 @@ fn words(piece: &[u8]) -> impl Iterator<Item = u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
     use crate::vocabulary::hash::hash;
+    use fastrand::Rng;
 
     /// Ids derived from the piece, so that a wrong result is noticed.
     fn ids_of(piece: &[u8], count: usize) -> Vec<u32> {
@@ -319,12 +319,12 @@ mod tests {
 
     #[test]
     fn found_ids_are_the_inserted_ones_and_memory_is_bounded() {
-        let mut random = Random::new(7);
+        let mut random = Rng::with_seed(7);
         for bytes in [0, 100_000, 300_000] {
             let mut cache = Cache::new(bytes);
             for round in 0..if cfg!(miri) { 200 } else { 30_000 } {
-                let len = 1 + random.below(40);
-                let piece: Vec<u8> = (0..len).map(|_| random.below(3) as u8).collect();
+                let len = 1 + random.usize(..40);
+                let piece: Vec<u8> = (0..len).map(|_| random.usize(..3) as u8).collect();
                 let long = hash(&piece);
                 let ids = ids_of(&piece, 1 + len % 9);
                 match cache.long.find(&piece, long) {

@@ -134,17 +134,17 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use fastrand::Rng;
 
     #[test]
     fn found_ids_are_the_inserted_ones_and_memory_is_bounded() {
-        let mut random = Random::new(20_261_121);
+        let mut random = Rng::with_seed(20_261_121);
         for bytes in [0, 100_000, 4_000_000] {
             let mut recent = Recent::new(bytes);
             let mut found = 0;
             for _ in 0..if cfg!(miri) { 300 } else { 60_000 } {
-                let len = 1 + random.below(15);
-                let piece: Vec<u8> = (0..len).map(|_| random.below(3) as u8).collect();
+                let len = 1 + random.usize(..15);
+                let piece: Vec<u8> = (0..len).map(|_| random.usize(..3) as u8).collect();
                 let key = Key::of(&piece, 0, len);
                 let ids: Vec<u32> = (0..=len as u32 % 5)
                     .map(|i| key.hash() as u32 ^ i)

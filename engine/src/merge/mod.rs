@@ -126,8 +126,8 @@ mod tests {
     use super::*;
     use crate::merge::segments::Segments;
     use crate::output::Ids;
-    use crate::random::Random;
     use crate::vocabulary::rank_table::RankTable;
+    use fastrand::Rng;
 
     /// The definition, literally.
     fn merge_by_definition(table: &RankTable, piece: &[u8]) -> Vec<u32> {
@@ -144,17 +144,17 @@ mod tests {
 
     /// A vocabulary of random strings of few letters in random order. It does not result from
     /// training, so that only the definition can be relied on.
-    fn hostile(random: &mut Random) -> Vocabulary {
+    fn hostile(random: &mut Rng) -> Vocabulary {
         let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
-        let letters = 1 + random.below(3);
-        for _ in 0..random.below(60) {
-            let most = if random.below(4) == 0 { 24 } else { 4 };
-            let len = 2 + random.below(most);
+        let letters = 1 + random.usize(..3);
+        for _ in 0..random.usize(..60) {
+            let most = if random.usize(..4) == 0 { 24 } else { 4 };
+            let len = 2 + random.usize(..most);
             let token = (0..len)
-                .map(|_| b'a' + random.below(letters) as u8)
+                .map(|_| b'a' + random.usize(..letters) as u8)
                 .collect();
             if !tokens.contains(&token) {
-                let at = random.below(tokens.len() + 1);
+                let at = random.usize(..tokens.len() + 1);
                 tokens.insert(at, token);
             }
         }
@@ -164,28 +164,28 @@ mod tests {
         ))
     }
 
-    fn text(random: &mut Random, len: usize) -> Vec<u8> {
-        let letters = 1 + random.below(3);
+    fn text(random: &mut Rng, len: usize) -> Vec<u8> {
+        let letters = 1 + random.usize(..3);
         (0..len)
-            .map(|_| b'a' + random.below(letters) as u8)
+            .map(|_| b'a' + random.usize(..letters) as u8)
             .collect()
     }
 
     #[test]
     fn every_way_of_merging_is_the_definition() {
-        let mut random = Random::new(3);
+        let mut random = Rng::with_seed(3);
         let mut pairs = 0;
         for _ in 0..if cfg!(miri) { 3 } else { 300 } {
             let vocabulary = hostile(&mut random);
             let mut merger = Merger::default();
             for _ in 0..8 {
-                let len = random.below(200);
+                let len = random.usize(..200);
                 let piece = text(&mut random, len);
                 let openings = (0..len).map(|start| vocabulary.opening(&piece, start));
                 pairs += openings.filter(|opening| opening.len == 2).count();
                 let expected = merge_by_definition(vocabulary.table(), &piece);
                 assert_eq!(merger.merge(&vocabulary, &piece), expected, "{piece:?}");
-                let window = 16 << random.below(4);
+                let window = 16 << random.usize(..4);
                 merger.ids.clear();
                 merger.merge_windows(&vocabulary, &piece, window);
                 assert_eq!(merger.ids, expected, "windows of {window}: {piece:?}");
@@ -210,29 +210,29 @@ mod tests {
         b"a",
     ];
 
-    fn wide_text(random: &mut Random, kinds: usize, len: usize) -> Vec<u8> {
+    fn wide_text(random: &mut Rng, kinds: usize, len: usize) -> Vec<u8> {
         (0..len)
-            .flat_map(|_| WIDE[random.below(kinds)])
+            .flat_map(|_| WIDE[random.usize(..kinds)])
             .copied()
             .collect()
     }
 
     /// A vocabulary of random substrings of such text, not always whole characters. In random
     /// order, or with short ones first as in training.
-    fn hostile_to_characters(random: &mut Random, kinds: usize) -> Vocabulary {
+    fn hostile_to_characters(random: &mut Rng, kinds: usize) -> Vocabulary {
         let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
-        for _ in 0..random.below(80) {
+        for _ in 0..random.usize(..80) {
             let text = wide_text(random, kinds, 6);
-            let start = random.below(4);
-            let most = if random.below(3) == 0 { 15 } else { 3 };
-            let len = 2 + random.below(most);
+            let start = random.usize(..4);
+            let most = if random.usize(..3) == 0 { 15 } else { 3 };
+            let len = 2 + random.usize(..most);
             let token = text[start.min(text.len() - 1)..text.len().min(start + len)].to_vec();
             if !tokens.contains(&token) {
-                let at = random.below(tokens.len() + 1);
+                let at = random.usize(..tokens.len() + 1);
                 tokens.insert(at, token);
             }
         }
-        if random.below(2) == 0 {
+        if random.usize(..2) == 0 {
             tokens.sort_by_key(Vec::len);
         }
         let items = tokens.into_iter().zip(0..);
@@ -243,21 +243,21 @@ mod tests {
 
     #[test]
     fn merging_from_characters_and_by_segments_equals_the_definition() {
-        let mut random = Random::new(11);
+        let mut random = Rng::with_seed(11);
         let (mut openings, mut segments) = ([0; 4], [0; 2]);
         for _ in 0..if cfg!(miri) { 3 } else { 3_000 } {
-            let kinds = 1 + random.below(WIDE.len());
+            let kinds = 1 + random.usize(..WIDE.len());
             let vocabulary = hostile_to_characters(&mut random, kinds);
             let mut merger = Merger::default();
             for _ in 0..8 {
-                let most = if random.below(4) == 0 { 40 } else { 8 };
-                let len = 1 + random.below(most);
+                let most = if random.usize(..4) == 0 { 40 } else { 8 };
+                let len = 1 + random.usize(..most);
                 let mut piece = wide_text(&mut random, kinds, len);
                 // Windows may be cut at any byte.
-                piece.drain(..random.below(3).min(piece.len() - 1));
-                piece.truncate(piece.len() - random.below(3).min(piece.len() - 1));
-                if random.below(4) == 0 && piece.len() > 1 {
-                    piece.remove(random.below(piece.len()));
+                piece.drain(..random.usize(..3).min(piece.len() - 1));
+                piece.truncate(piece.len() - random.usize(..3).min(piece.len() - 1));
+                if random.usize(..4) == 0 && piece.len() > 1 {
+                    piece.remove(random.usize(..piece.len()));
                 }
                 for start in 0..piece.len() {
                     let opening = vocabulary.opening(&piece, start);
@@ -303,10 +303,10 @@ mod tests {
 
     #[test]
     fn work_is_proportional_to_the_length() {
-        let mut random = Random::new(5);
+        let mut random = Rng::with_seed(5);
         for round in 0..if cfg!(miri) { 0 } else { 30 } {
             let vocabulary = hostile(&mut random);
-            let unit_len = 1 + random.below(40);
+            let unit_len = 1 + random.usize(..40);
             let unit = text(&mut random, unit_len);
             let work = |len: usize| {
                 let piece: Vec<u8> = unit.iter().copied().cycle().take(len).collect();

@@ -102,9 +102,9 @@ mod tests {
     use crate::bpe::{Bpe, SpecialFound};
     use crate::output::offsets::OffsetUnit;
     use crate::parallel::Sharing;
-    use crate::random::Random;
     use crate::split::tests::HARD;
     use crate::vocabulary::rank_table::RankTable;
+    use fastrand::Rng;
     use std::sync::Arc;
 
     const CL100K: &str = concat!(
@@ -122,13 +122,13 @@ mod tests {
         Bpe::new(Arc::new(table), pattern, specials, 1 << 20, sharing).expect("a pattern")
     }
 
-    fn hard_text(random: &mut Random) -> String {
-        let chunks = random.below(60);
+    fn hard_text(random: &mut Rng) -> String {
+        let chunks = random.usize(..60);
         (0..chunks)
-            .map(|_| match random.below(12) {
+            .map(|_| match random.usize(..12) {
                 0 => "<s>",
                 1 => "<s",
-                _ => HARD[random.below(HARD.len())],
+                _ => HARD[random.usize(..HARD.len())],
             })
             .collect()
     }
@@ -137,7 +137,7 @@ mod tests {
     fn several_threads_return_the_same_as_one() {
         let several = toy(CL100K, Sharing::of_small(3, 0, 1));
         let one = toy(CL100K, Sharing::among(1));
-        let mut random = Random::new(20_261_121);
+        let mut random = Rng::with_seed(20_261_121);
         for _ in 0..if cfg!(miri) { 5 } else { 400 } {
             let text = &hard_text(&mut random);
             for names in [&[][..], &["<s>"], &["<s>", "<s><s>"]] {
@@ -169,7 +169,7 @@ mod tests {
         for pattern in [CL100K, r"\w+|\W"] {
             let several = toy(pattern, Sharing::of_small(3, 500, 7));
             let none = several.special_set(vec![]);
-            let mut random = Random::new(20_261_121);
+            let mut random = Rng::with_seed(20_261_121);
             let texts: Vec<String> = (0..if cfg!(miri) { 9 } else { 300 })
                 .map(|_| hard_text(&mut random))
                 .collect();

@@ -69,18 +69,18 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::random::Random;
+    use fastrand::Rng;
 
     #[test]
     fn random_sets_give_what_trying_every_cut_gives() {
         let seed = 20_261_121;
-        let mut random = Random::new(seed);
+        let mut random = Rng::with_seed(seed);
         for round in 0..2000 {
-            let most = 1 + random.below(9);
-            let set: HashSet<Vec<u8>> = (0..random.below(40))
+            let most = 1 + random.usize(..9);
+            let set: HashSet<Vec<u8>> = (0..random.usize(..40))
                 .map(|_| {
-                    let length = 1 + random.below(most);
-                    (0..length).map(|_| b"ab"[random.below(2)]).collect()
+                    let length = 1 + random.usize(..most);
+                    (0..length).map(|_| b"ab"[random.usize(..2)]).collect()
                 })
                 .collect();
             let strings: Vec<&[u8]> = set.iter().map(Vec::as_slice).collect();

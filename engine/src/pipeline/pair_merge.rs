@@ -207,7 +207,7 @@ impl PairMerger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use fastrand::Rng;
 
     fn symbols(parts: &[Part]) -> Vec<u32> {
         parts.iter().map(|part| part.symbol).collect()
@@ -234,22 +234,22 @@ mod tests {
 
     #[test]
     fn short_and_long_pieces_merge_as_defined() {
-        let mut random = Random::new(20_261_121);
+        let mut random = Rng::with_seed(20_261_121);
         for round in 0..if cfg!(miri) { 10 } else { 400 } {
-            let symbols_in_use = 2 + random.below(5) as u32;
-            let table: Vec<_> = (0..random.below(30))
+            let symbols_in_use = 2 + random.usize(..5) as u32;
+            let table: Vec<_> = (0..random.usize(..30))
                 .map(|i| {
-                    let mut any = || random.below(symbols_in_use as usize + i) as u32;
+                    let mut any = || random.usize(..symbols_in_use as usize + i) as u32;
                     // Includes equal priorities: then the leftmost pair merges.
                     (any(), any(), any() / 2, symbols_in_use + i as u32)
                 })
                 .collect();
             let pairs = Pairs::new(&table);
-            let parts: Vec<Part> = (0..random.below(if round % 4 == 0 { 300 } else { 60 }))
+            let parts: Vec<Part> = (0..random.usize(..if round % 4 == 0 { 300 } else { 60 }))
                 .map(|start| Part {
-                    symbol: match random.below(12) {
+                    symbol: match random.usize(..12) {
                         0 => NO_SYMBOL,
-                        _ => random.below(symbols_in_use as usize) as u32,
+                        _ => random.usize(..symbols_in_use as usize) as u32,
                     },
                     start: start as u32,
                 })

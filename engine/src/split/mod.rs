@@ -221,7 +221,7 @@ fn fill_by(text: &str, start: usize, ends: &mut Ends, piece_end: impl Fn(&[u8], 
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::random::Random;
+    use fastrand::Rng;
 
     pub const PUBLISHED: &[Splitter] = &[
         Splitter::Gpt2,
@@ -283,17 +283,17 @@ pub mod tests {
 
     #[test]
     fn blocks_find_the_same_ends_as_piece_end() {
-        let mut random = Random::new(20_261_120);
+        let mut random = Rng::with_seed(20_261_120);
         let rounds = if cfg!(miri) { 20 } else { 20_000 };
         for round in 0..rounds {
             // Long runs of a few members, and short runs of many.
-            let members = 1 + random.below(if round % 2 == 0 { 4 } else { HARD.len() });
+            let members = 1 + random.usize(..if round % 2 == 0 { 4 } else { HARD.len() });
             let alphabet: Vec<&str> = (0..members)
-                .map(|_| HARD[random.below(HARD.len())])
+                .map(|_| HARD[random.usize(..HARD.len())])
                 .collect();
-            let parts = random.below(120);
+            let parts = random.usize(..120);
             let text: String = (0..parts)
-                .map(|_| alphabet[random.below(members)])
+                .map(|_| alphabet[random.usize(..members)])
                 .collect();
             check_all(&text);
         }

@@ -42,16 +42,22 @@ pub fn reach_of_cut(text: &[u8], start: usize, end: usize, whole_end: bool) -> u
 mod tests {
     use super::super::tests::{HARD, PUBLISHED};
     use super::*;
-    use crate::random::Random;
+    use fastrand::Rng;
 
     #[test]
     fn text_beyond_the_reach_does_not_change_the_pre_token() {
-        let mut random = Random::new(20_261_123);
+        let mut random = Rng::with_seed(20_261_123);
         for _ in 0..if cfg!(miri) { 10 } else { 20_000 } {
-            let few: Vec<&str> = (0..3).map(|_| HARD[random.below(HARD.len())]).collect();
-            let from = if random.below(2) == 0 { &few[..] } else { HARD };
-            let parts = random.below(12);
-            let text: String = (0..parts).map(|_| from[random.below(from.len())]).collect();
+            let few: Vec<&str> = (0..3).map(|_| HARD[random.usize(..HARD.len())]).collect();
+            let from = if random.usize(..2) == 0 {
+                &few[..]
+            } else {
+                HARD
+            };
+            let parts = random.usize(..12);
+            let text: String = (0..parts)
+                .map(|_| from[random.usize(..from.len())])
+                .collect();
             for splitter in PUBLISHED {
                 let pieces = splitter.pieces(&text);
                 let Some(first) = pieces.first().map(|piece| piece.len()) else {
@@ -74,7 +80,7 @@ mod tests {
                 for _ in 0..3 {
                     seen += char_at(text.as_bytes(), seen).map_or(0, |seen| seen.len);
                 }
-                let other = text[..seen].to_owned() + from[random.below(from.len())];
+                let other = text[..seen].to_owned() + from[random.usize(..from.len())];
                 if seen < text.len() {
                     let found = splitter.pieces(&other)[0].len();
                     assert_eq!(found, first, "{} {text:?} {other:?}", splitter.name());

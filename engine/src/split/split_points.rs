@@ -61,7 +61,7 @@ fn is_border(behind: Seen, ahead: Seen) -> bool {
 mod tests {
     use super::super::tests::{HARD, PUBLISHED};
     use super::*;
-    use crate::random::Random;
+    use fastrand::Rng;
 
     /// Cuts `text` at each of its split points, and returns their number.
     fn check(text: &str) -> usize {
@@ -101,10 +101,12 @@ mod tests {
 
     #[test]
     fn random_hard_texts_can_be_cut_at_their_split_points() {
-        let mut random = Random::new(20_261_121);
+        let mut random = Rng::with_seed(20_261_121);
         for _ in 0..if cfg!(miri) { 5 } else { 3_000 } {
-            let parts = 2 + random.below(30);
-            let text: String = (0..parts).map(|_| HARD[random.below(HARD.len())]).collect();
+            let parts = 2 + random.usize(..30);
+            let text: String = (0..parts)
+                .map(|_| HARD[random.usize(..HARD.len())])
+                .collect();
             check(&text);
         }
     }

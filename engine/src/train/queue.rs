@@ -88,15 +88,15 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use fastrand::Rng;
 
     #[test]
     fn items_come_by_count_and_then_by_key() {
-        let mut random = Random::new(8);
+        let mut random = Rng::with_seed(8);
         let mut queue = Queue::new();
         let mut all = Vec::new();
         for slot in 0..3000 {
-            let count = 1 + random.below(if slot % 3 == 0 { 40 } else { 3 * BUCKETS }) as i64;
+            let count = 1 + random.usize(..if slot % 3 == 0 { 40 } else { 3 * BUCKETS }) as i64;
             all.push((Reverse(count), slot as u64 ^ 1, slot));
             queue.push(Item {
                 count,
@@ -109,7 +109,7 @@ mod tests {
         while let Some(item) = queue.pop(1, |slot| u64::from(slot) ^ 1) {
             taken.push((Reverse(item.count), item.key, item.slot));
             // Items may be inserted meanwhile.
-            if random.below(50) == 0 {
+            if random.usize(..50) == 0 {
                 queue.push(item);
                 all.push((Reverse(item.count), item.key, item.slot));
             }

@@ -1,5 +1,5 @@
 use super::{Cursor, Regex};
-use crate::random::Random;
+use fastrand::Rng;
 
 /// Returns the pieces, and the largest number of steps.
 fn walked(pattern: &str, text: &str) -> (Vec<String>, u64) {
@@ -69,14 +69,14 @@ fn twice_the_text_takes_twice_the_steps() {
 fn memoization_does_not_change_the_pieces() {
     let units = "a|b|ab|c|x|é| |\n|d|aaaaaaaaaaaaaaaaaaaaaaaa".split('|');
     let units: Vec<&str> = units.collect();
-    let mut random = Random::new(20_261_120);
+    let mut random = Rng::with_seed(20_261_120);
     let rounds = if cfg!(miri) { 1 } else { 300 };
     for &(pattern, _, _) in HOSTILE {
         let regex = Regex::new(pattern).expect("a supported pattern");
         for _ in 0..rounds {
-            let parts = random.below(9);
+            let parts = random.usize(..9);
             let text: String = (0..parts)
-                .map(|_| units[random.below(units.len())])
+                .map(|_| units[random.usize(..units.len())])
                 .collect();
             let ends = |remember: bool| {
                 let mut cursor = Cursor::default();
