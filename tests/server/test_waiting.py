@@ -76,6 +76,7 @@ def test_connections_take_turns_if_all_calls_have_one_caller(serve: Serve) -> No
             server.wait_for_metric("bytepair_queued", waiting)
         running.cancel()
         assert {each.result().count for each in calls} == {2}
+    server.wait_for_log("call", times=3, code="OK")  # a call is logged after its answer
     answered = [line["request_id"] for line in server.log if line.get("code") == "OK"]
     assert answered == ["many0", "one", "many1"]
 
