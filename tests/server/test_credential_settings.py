@@ -86,6 +86,10 @@ def test_authorities_can_be_rotated(tmp_path: Path, authority: Authority) -> Non
             "key values mismatch",
         ),
         (
+            ["tls_cert_file = 'key.pem'", "tls_key_file = 'server.pem'"],
+            "and without a password: each holds what belongs into the other",
+        ),
+        (
             ["tls_cert_file = 'server.pem'", "tls_key_file = 'locked.pem'"],
             "are not a certificate chain and its key, in PEM and without a password: ",
         ),

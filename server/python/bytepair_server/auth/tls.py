@@ -44,10 +44,11 @@ class TlsPaths:
             # Without this, OpenSSL would prompt for a password on the terminal.
             context.load_cert_chain(self.certificates, self.key, password=lambda: "")
         except (ssl.SSLError, OSError) as error:
+            swapped = b"PRIVATE KEY" in material.certificate and b"CERTIFICATE" in material.key
             raise ConfigurationError(
                 f"tls_cert_file {self.certificates} and tls_key_file {self.key} are not a "
                 "certificate chain and its key, in PEM and without a password: "
-                f"{_problem(error)}"
+                f"{'each holds what belongs into the other' if swapped else _problem(error)}"
             ) from None
         _check(f"tls_cert_file {self.certificates}", material.certificate)
         if material.client_authorities:
