@@ -78,15 +78,19 @@ impl Crossings {
     /// Makes the table from a rank table and the ranks of all strings of two bytes.
     pub fn of(table: &RankTable, pairs: &[u32]) -> Self {
         // Other tokens cross between characters that each take less than three bytes.
-        let is_wide = |token: &&[u8]| is_trailing(token[0]) || token.iter().any(|&b| b >= 0xe0);
-        let tokens = || table.iter().map(|(token, _)| token).filter(is_wide);
+        let is_wide = |token: &&[u8]| {
+            // Most tokens are ASCII, which is found faster.
+            !token.is_ascii() && (is_trailing(token[0]) || token.iter().any(|&byte| byte >= 0xe0))
+        };
+        let tokens = table.iter().map(|(token, _)| token).filter(is_wide);
+        let tokens: Vec<&[u8]> = tokens.collect();
         // At least 32 bits for each token.
-        let lines = tokens().count().div_ceil(16).next_power_of_two();
+        let lines = tokens.len().div_ceil(16).next_power_of_two();
         let mut crossings = Crossings {
             filter: vec![Line::default(); lines].into_boxed_slice(),
             characters: vec![0; 1 << 16].into_boxed_slice(),
         };
-        for token in tokens() {
+        for token in tokens {
             crossings.add(token);
             if let (&[first, second, third], (point, 3)) = (token, decode(token, 0))
                 && pairs[pair(first, second)].min(pairs[pair(second, third)]) != NO_RANK
