@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import random
 import sys
@@ -156,3 +157,16 @@ def test_ids_in_lists_are_integers_like_any_other(end: int) -> None:
         assert ({found: 1}[plain], pickle.loads(pickle.dumps(found))) == (1, plain)
     if end <= 2**18:
         assert all(sys.getrefcount(found) > 2**31 for found in made)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_lists_from_before_a_fork_and_after_it_are_equal() -> None:
+    encoding = bytepair_engine.get_encoding("o200k_base")
+    text = "Grüße, 世界! 0 1 2 " * 100
+    before = encoding.encode(text)
+    child = os.fork()
+    if child == 0:
+        after = [encoding.encode(text) for _ in range(3)]
+        os._exit(0 if after == [before] * 3 and sum(before) == sum(after.pop()) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert encoding.encode(text) == before

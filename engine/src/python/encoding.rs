@@ -8,7 +8,7 @@ use pyo3::types::{PyAny, PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyString};
 use super::fit;
 use super::guard::{detached, guarded, pattern_error, released};
 use super::ids::{array_of, list_of};
-use super::small_int::Integers;
+use super::small_int;
 use super::table::RankTable;
 use super::text::{
     decoded, located, names_in_text, on_text, on_texts, on_utf8, python_text, string, utf8,
@@ -56,7 +56,7 @@ impl Bpe {
         }
         let table = Arc::clone(&table.0);
         // Made here, so that the first lists do not wait for them.
-        Integers::up_to(py, table.max_id().unwrap_or(0));
+        small_int::up_to(py, table.max_id().unwrap_or(0));
         let sharing = Sharing::among(threads);
         let built = detached(py, || {
             bpe::Bpe::new(table, pattern, specials, cache_bytes, sharing)

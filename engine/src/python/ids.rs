@@ -10,12 +10,12 @@ use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyInt, PyList};
 
 use super::guard::released;
-use super::small_int::{self, Integers};
+use super::small_int;
 use crate::output::varint;
 
 /// Returns a list of the ids.
 pub(super) fn list_of<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-    let integers = Integers::up_to(py, ids.iter().copied().max().unwrap_or(0));
+    let integers = small_int::up_to(py, ids.iter().copied().max().unwrap_or(0));
     // SAFETY: `list` is a new list of this length, or null with an error. Each place is filled once, with
     // a reference that the list takes over, or with an integer that is never freed.
     unsafe {

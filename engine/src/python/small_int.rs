@@ -1,13 +1,13 @@
 //! Reads and makes Python integers, the small ones without a call: by the layout that CPython
 //! publishes.
 
-use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyInt;
 
 use crate::huge::Huge;
@@ -69,45 +69,51 @@ const STEP: usize = 1 << 12;
 /// which it knows objects that are never freed.
 const FOREVER: usize = 1 << 62;
 
-/// Python integers from 0 on, each at the place of its value: a list of ids is made without reading
-/// them, and without counting references. They never change, and are never freed.
-pub(super) struct Integers {
-    places: Huge<MaybeUninit<Long>>,
-    /// How many are made.
-    made: AtomicUsize,
+/// Where Python integers from 0 on are, each at the place of its value: a list of ids is made without
+/// reading them, and without counting references. They never change, and are never freed.
+static START: AtomicPtr<Long> = AtomicPtr::new(ptr::null_mut());
+
+/// How many are made.
+static MADE: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns where the integer 0 is; those up to `most` follow it. None if one of them is not kept.
+pub(super) fn up_to(py: Python<'_>, most: u32) -> Option<*mut Long> {
+    if !IS_KNOWN || most as usize >= KEPT {
+        return None;
+    }
+    let mut end = (most as usize + 1).next_multiple_of(STEP);
+    // While Python is attached, no other thread is here.
+    let (mut start, mut made) = (START.load(Relaxed), MADE.load(Relaxed));
+    if start.is_null() {
+        let places = ManuallyDrop::new(Huge::filled(KEPT, MaybeUninit::<Long>::uninit()));
+        start = places.as_ptr().cast();
+        START.store(start, Relaxed);
+        // After a fork, as many as before.
+        end = end.max(made);
+        made = 0;
+    }
+    if end > made {
+        let [zero, one] = [0, 1].map(|value| immortal(&PyInt::new(py, value)));
+        for value in made..end {
+            let digit = value as u32;
+            let long = if digit == 0 {
+                zero
+            } else {
+                Long { digit, ..one }
+            };
+            // SAFETY: `end` is at most KEPT, and nothing refers to this place yet.
+            unsafe { start.add(value).write(long) };
+        }
+        MADE.store(end, Relaxed);
+    }
+    Some(start)
 }
 
-impl Integers {
-    /// Returns where the integer 0 is; those up to `most` follow it. None if one of them is not kept.
-    pub(super) fn up_to(py: Python<'_>, most: u32) -> Option<*mut Long> {
-        static INTEGERS: PyOnceLock<Integers> = PyOnceLock::new();
-        if !IS_KNOWN || most as usize >= KEPT {
-            return None;
-        }
-        let integers = INTEGERS.get_or_init(py, || Integers {
-            places: Huge::filled(KEPT, MaybeUninit::uninit()),
-            made: AtomicUsize::new(0),
-        });
-        let start = integers.places.as_ptr().cast::<Long>();
-        // While Python is attached, no other thread is here.
-        let made = integers.made.load(Relaxed);
-        if most as usize >= made {
-            let end = (most as usize + 1).next_multiple_of(STEP);
-            let [zero, one] = [0, 1].map(|value| immortal(&PyInt::new(py, value)));
-            for value in made..end {
-                let digit = value as u32;
-                let long = if digit == 0 {
-                    zero
-                } else {
-                    Long { digit, ..one }
-                };
-                // SAFETY: `end` is at most KEPT, and nothing refers to this place yet.
-                unsafe { start.add(value).write(long) };
-            }
-            integers.made.store(end, Relaxed);
-        }
-        Some(start)
-    }
+/// Lets a process after a fork make integers of its own. Before 3.12, Python writes the references that
+/// a list gives up, and a first write to each page that is shared costs more than making them.
+#[cfg(all(target_os = "linux", not(Py_3_12)))]
+extern "C" fn after_fork() {
+    START.store(ptr::null_mut(), Relaxed);
 }
 
 /// Returns a copy of a small integer that is never freed.
@@ -129,5 +135,10 @@ pub(super) fn check(py: Python<'_>) -> PyResult<()> {
         let problem = format!("this Python's integers have digits of {bits} bits instead of 30");
         return Err(PyImportError::new_err(problem));
     }
+    // SAFETY: `after_fork` only stores a null pointer.
+    #[cfg(all(target_os = "linux", not(Py_3_12)))]
+    unsafe {
+        libc::pthread_atfork(None, None, Some(after_fork))
+    };
     Ok(())
 }
