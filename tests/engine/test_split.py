@@ -52,6 +52,7 @@ def test_chunks_fit_and_nothing_is_lost(name: str, text: str, options: SplitOpti
     check(name, text, options)
 
 
+@pytest.mark.slow
 @given(encodings, texts | repeated, options)
 def test_a_long_pre_token_is_looked_into(name: str, text: str, options: SplitOptions) -> None:
     """Law S5, by the core's rule for pre-tokens that are too long to try all of, on texts short

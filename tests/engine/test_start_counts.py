@@ -223,6 +223,7 @@ def test_texts_of_random_pipelines_are_cut(part: int, monkeypatch: pytest.Monkey
     assert found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["llama", "gemma", "default"])
 @pytest.mark.parametrize("unit", ["pneumonoultramicroscopic", "日本語の", "e\u0301", "ab ", " "])
 def test_text_without_split_points_is_split(name: str, unit: str, tmp_path: Path) -> None:
@@ -237,6 +238,7 @@ def test_text_without_split_points_is_split(name: str, unit: str, tmp_path: Path
         assert all(len(encode(part)) > 40 for part in longer if chunk.end < len(text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["llama", "gemma", "default"])
 @pytest.mark.parametrize("unit", ["pneumonoultramicroscopic", "日本語の", "e\u0301", "ab ", " "])
 def test_the_longest_end_is_kept_and_shared(name: str, unit: str, tmp_path: Path) -> None:

@@ -280,6 +280,7 @@ def test_a_special_token_before_the_bound_is_reported(load: Any) -> None:
     assert caught.value.byte_offset == 2
 
 
+@pytest.mark.slow
 def test_a_special_token_at_the_end_of_long_text_is_not_cut(load: Any) -> None:
     encoder = StreamEncoder(load("r50k_base"), allowed_special="all")
     text = "<" * 5000  # without a split point, and searched as a whole

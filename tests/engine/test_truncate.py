@@ -332,6 +332,7 @@ def test_allowed_special_tokens_leave_other_text_as_it_is(name: str, unit: str) 
     assert encoding.split(text, 100, overlap_tokens=7, allowed_special=allowed) == chunks
 
 
+@pytest.mark.slow
 def test_long_text_beside_a_marker_is_an_error_where_each_place_must_be_counted() -> None:
     encoding = get_encoding("cl100k_base")
     spaces = " " * 50_000

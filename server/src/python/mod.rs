@@ -150,11 +150,6 @@ impl Transport {
         self.server.connections()
     }
 
-    #[getter]
-    fn open_calls(&self) -> usize {
-        self.calls.open()
-    }
-
     fn replace_tls(&self, tls: Tls) -> PyResult<()> {
         self.server.replace_tls(read_tls(tls)?);
         Ok(())
