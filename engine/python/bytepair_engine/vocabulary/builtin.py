@@ -10,14 +10,16 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
 from bytepair_engine.backends.cores import Core
 from bytepair_engine.errors import VocabularyError
-from bytepair_engine.vocabulary.file import check_sha256, rejection
+from bytepair_engine.vocabulary.file import MAX_FILE_BYTES, check_sha256, rejection
 from bytepair_engine.vocabulary.patterns import PATTERNS
 from bytepair_engine.vocabulary.rank_table import TableFault
+
+_DATA: Final = Path(__file__).parents[1] / "data"
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,13 @@ def builtin_table(core: Core, name: str) -> Any:
     Raises:
         VocabularyError: The installed file is not the official one.
     """
-    resource = files("bytepair_engine") / "data" / f"{name}.tiktoken.gz"
+    resource = _DATA / f"{name}.tiktoken.gz"
     remedy = "reinstall bytepair-engine: its files are damaged"
     try:
-        data = zlib.decompress(resource.read_bytes(), wbits=zlib.MAX_WBITS | 16)
+        packed = resource.read_bytes()
+        # The last four bytes are the size, so that the result is allocated once.
+        size = min(int.from_bytes(packed[-4:], "little"), MAX_FILE_BYTES)
+        data = zlib.decompress(packed, wbits=zlib.MAX_WBITS | 16, bufsize=size)
     except (OSError, zlib.error) as error:
         raise VocabularyError(str(resource), str(error), remedy) from error
     check_sha256(data, SHA256[name], str(resource))
