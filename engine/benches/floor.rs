@@ -9,6 +9,7 @@
 //! the machine only adds time. Also prints the share of pre-tokens that the lookup finds. Encoding
 //! merges the others, or finds them in the cache.
 
+use std::collections::HashMap;
 use std::env;
 use std::error::Error;
 use std::fs;
@@ -92,8 +93,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let table = RankTable::parse_tiktoken(&fs::read(ranks)?).map_err(|f| format!("{f:?}"))?;
     let plain = Plain::new(&table);
     let sharing = Sharing::among(1);
-    let bpe = Bpe::new(Arc::new(table), &pattern, Vec::new(), CACHE_BYTES, sharing)
-        .map_err(|fault| fault.problem)?;
+    let bpe = Bpe::new(
+        Arc::new(table),
+        &pattern,
+        HashMap::new(),
+        CACHE_BYTES,
+        sharing,
+    )
+    .map_err(|fault| fault.problem)?;
     let splitter = Splitter::for_pattern(&pattern).map_err(|fault| fault.problem)?;
     let none = SpecialSet::new(Vec::new(), |_| None);
     println!(

@@ -29,7 +29,9 @@ pub struct Bpe {
     sharing: Sharing,
     specials: HashMap<String, u32>,
     special_bytes: HashMap<u32, Box<[u8]>>,
-    fingerprint: String,
+    pattern: String,
+    /// Made on first use: hashing the tokens is a tenth of loading them.
+    fingerprint: OnceLock<String>,
 }
 
 /// The error for text that contains a disallowed special token.
@@ -62,21 +64,17 @@ impl Bpe {
     pub fn new(
         table: Arc<RankTable>,
         pattern: &str,
-        mut specials: Vec<(String, u32)>,
+        specials: HashMap<String, u32>,
         cache_bytes: usize,
         sharing: Sharing,
     ) -> Result<Self, PatternFault> {
         let splitter = Splitter::for_pattern(pattern)?;
-        let fingerprint = fingerprint(&table, pattern, &specials);
         // If several special tokens share an id, it decodes to the first of them in sorted order.
         // `collect` keeps the last entry of an id.
-        specials.sort();
-        let special_bytes = specials
-            .iter()
-            .rev()
-            .map(|(name, id)| (*id, name.as_bytes().into()))
-            .collect();
-        let specials = specials.into_iter().collect();
+        let mut sorted: Vec<_> = specials.iter().collect();
+        sorted.sort();
+        let bytes = |(name, id): (&String, &u32)| (*id, name.as_bytes().into());
+        let special_bytes = sorted.into_iter().rev().map(bytes).collect();
         Ok(Bpe {
             vocabulary: Vocabulary::new(table),
             short_tokens: OnceLock::new(),
@@ -86,7 +84,8 @@ impl Bpe {
             sharing,
             specials,
             special_bytes,
-            fingerprint,
+            pattern: pattern.to_owned(),
+            fingerprint: OnceLock::new(),
         })
     }
 
@@ -100,7 +99,8 @@ impl Bpe {
     }
 
     pub fn fingerprint(&self) -> &str {
-        &self.fingerprint
+        self.fingerprint
+            .get_or_init(|| fingerprint(self.table(), &self.pattern, &self.specials))
     }
 
     pub fn table(&self) -> &RankTable {

@@ -122,6 +122,7 @@ impl Lookup<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
     use std::sync::Arc;
 
     use crate::bpe::Bpe;
@@ -137,7 +138,7 @@ mod tests {
             .zip(0..);
         let table = Arc::new(RankTable::from_items(tokens).expect("no duplicates"));
         let sharing = Sharing::among(1);
-        let bpe = Bpe::new(table, r"\S+|\s", Vec::new(), 1 << 24, sharing).expect("a pattern");
+        let bpe = Bpe::new(table, r"\S+|\s", HashMap::new(), 1 << 24, sharing).expect("a pattern");
         let none = SpecialSet::new(Vec::new(), |_| None);
         let merged = |text: &str| text.bytes().map(u32::from).collect::<Vec<_>>();
         for _ in 0..3 {

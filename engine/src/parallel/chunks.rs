@@ -105,6 +105,7 @@ mod tests {
     use crate::split::tests::HARD;
     use crate::vocabulary::rank_table::RankTable;
     use fastrand::Rng;
+    use std::collections::HashMap;
     use std::sync::Arc;
 
     const CL100K: &str = concat!(
@@ -118,7 +119,7 @@ mod tests {
         let merged = [&b" t"[..], b"he", b" the", b"\n\n", b"..", b"ab", b"  "];
         let tokens = bytes.chain(merged.map(<[u8]>::to_vec));
         let table = RankTable::from_items(tokens.zip(0..)).expect("no duplicates");
-        let specials = vec![("<s>".to_owned(), 999), ("<s><s>".to_owned(), 1000)];
+        let specials = HashMap::from([("<s>".to_owned(), 999), ("<s><s>".to_owned(), 1000)]);
         Bpe::new(Arc::new(table), pattern, specials, 1 << 20, sharing).expect("a pattern")
     }
 

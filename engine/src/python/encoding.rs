@@ -1,9 +1,10 @@
 //! `_core.Bpe`: one encoding, with the methods of `backends/interface.py`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyString};
+use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyInt, PyList, PyString};
 
 use super::fit;
 use super::guard::{detached, guarded, pattern_error, released};
@@ -46,20 +47,16 @@ impl Bpe {
         py: Python<'_>,
         table: &RankTable,
         pattern: &str,
-        special_tokens: &Bound<'_, PyDict>,
+        special_tokens: HashMap<String, u32>,
         cache_bytes: usize,
         threads: usize,
     ) -> PyResult<Self> {
-        let mut specials: Vec<(String, u32)> = Vec::new();
-        for (name, id) in special_tokens {
-            specials.push((name.extract()?, id.extract()?));
-        }
         let table = Arc::clone(&table.0);
         // Made here, so that the first lists do not wait for them.
         small_int::up_to(py, table.max_id().unwrap_or(0));
         let sharing = Sharing::among(threads);
         let built = detached(py, || {
-            bpe::Bpe::new(table, pattern, specials, cache_bytes, sharing)
+            bpe::Bpe::new(table, pattern, special_tokens, cache_bytes, sharing)
         })?;
         built
             .map(|core| Bpe { core })
@@ -77,8 +74,8 @@ impl Bpe {
     }
 
     #[getter]
-    fn fingerprint(&self) -> &str {
-        self.core.fingerprint()
+    fn fingerprint(&self, py: Python<'_>) -> PyResult<&str> {
+        detached(py, || self.core.fingerprint())
     }
 
     fn unreachable_ids(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
