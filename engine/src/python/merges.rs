@@ -1,7 +1,7 @@
 //! Lists of merges for `formats/`: columns of ids, and whether they are ranks.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyDict, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyAny, PyDict, PyInt, PyString, PyTuple};
 
 use super::guard::{detached, guarded};
 use super::ids::{array_of, token_ids};
@@ -33,7 +33,7 @@ pub(super) fn merges_by_rank(
 #[pyfunction]
 pub(super) fn merge_columns<'py>(
     py: Python<'py>,
-    halves: &Bound<'py, PyList>,
+    halves: Vec<Bound<'py, PyString>>,
     vocabulary: &Bound<'py, PyDict>,
     prefix: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -41,10 +41,6 @@ pub(super) fn merge_columns<'py>(
     let tokens: Vec<(Bound<'py, PyString>, u32)> = vocabulary
         .iter()
         .map(|(token, id)| Ok((token.cast_into()?, id.extract()?)))
-        .collect::<PyResult<_>>()?;
-    let halves: Vec<Bound<'py, PyString>> = halves
-        .iter()
-        .map(|half| Ok(half.cast_into()?))
         .collect::<PyResult<_>>()?;
     let vocabulary: Vec<(&str, u32)> = tokens
         .iter()
