@@ -66,8 +66,9 @@ pub struct Characters {
 const LONGER: u32 = 1 << 31;
 
 impl Characters {
-    /// Makes the table from a rank table and the ranks of all strings of two bytes.
-    pub fn of(table: &RankTable, pairs: &[u32]) -> Self {
+    /// Makes the table from a rank table, its tokens that are not ASCII and the ranks of all strings of
+    /// two bytes.
+    pub fn of(table: &RankTable, wide: &[(&[u8], u32)], pairs: &[u32]) -> Self {
         let ranks = |count| vec![NO_RANK; count].into_boxed_slice();
         let mut characters = Characters {
             ranks: ranks(1 << 16),
@@ -90,9 +91,9 @@ impl Characters {
                     };
                 }
             }
-            if !token.is_ascii() {
-                characters.add(token, rank, pairs);
-            }
+        }
+        for &(token, rank) in wide {
+            characters.add(token, rank, pairs);
         }
         characters
     }

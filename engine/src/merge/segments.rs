@@ -12,7 +12,6 @@
 
 use crate::merge::NO_RANK;
 use crate::merge::initial::{character, is_trailing, pair};
-use crate::vocabulary::rank_table::RankTable;
 
 /// Where a token may cross from one character to the next.
 #[derive(Debug)]
@@ -75,15 +74,13 @@ pub struct Segment {
 }
 
 impl Crossings {
-    /// Makes the table from a rank table and the ranks of all strings of two bytes.
-    pub fn of(table: &RankTable, pairs: &[u32]) -> Self {
+    /// Makes the table from the tokens that are not ASCII and the ranks of all strings of two bytes.
+    pub fn of(tokens: &[(&[u8], u32)], pairs: &[u32]) -> Self {
         // Other tokens cross between characters that each take less than three bytes.
-        let is_wide = |token: &&[u8]| {
-            // Most tokens are ASCII, which is found faster.
-            !token.is_ascii() && (is_trailing(token[0]) || token.iter().any(|&byte| byte >= 0xe0))
-        };
-        let tokens = table.iter().map(|(token, _)| token).filter(is_wide);
-        let tokens: Vec<&[u8]> = tokens.collect();
+        let is_wide =
+            |token: &&[u8]| is_trailing(token[0]) || token.iter().any(|&byte| byte >= 0xe0);
+        let tokens = tokens.iter().map(|&(token, _)| token);
+        let tokens: Vec<&[u8]> = tokens.filter(is_wide).collect();
         // At least 32 bits for each token.
         let lines = tokens.len().div_ceil(16).next_power_of_two();
         let mut crossings = Crossings {

@@ -61,7 +61,7 @@ impl Parts {
         };
         let mut maybe = 0;
         for i in 1..self.count {
-            let may_have = vocabulary.fetch_part(key(i - 1).hash());
+            let may_have = vocabulary.fetch(key(i - 1).hash());
             maybe |= (may_have as u64) << (i - 1);
         }
         while maybe != 0 {

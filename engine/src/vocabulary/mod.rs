@@ -38,10 +38,11 @@ pub struct Vocabulary {
 impl Vocabulary {
     pub fn new(table: Arc<RankTable>) -> Self {
         let pairs = pair_ranks(&table);
+        let wide: Vec<(&[u8], u32)> = table.wide().collect();
         Vocabulary {
             bytes: byte_ranks(&table),
-            characters: Characters::of(&table, &pairs),
-            crossings: Crossings::of(&table, &pairs),
+            characters: Characters::of(&table, &wide, &pairs),
+            crossings: Crossings::of(&wide, &pairs),
             pairs,
             filter: filter(&table),
             table,
@@ -134,10 +135,8 @@ impl Vocabulary {
     /// Returns the id of a pre-token of at most 15 bytes that is one token; None if it is not.
     #[inline(always)]
     pub fn whole_short(&self, key: Key, hash: u64) -> Option<u32> {
-        match self.may_have(hash) {
-            true => self.find_short(key, hash),
-            false => None,
-        }
+        let maybe = self.may_have(hash).then_some(key);
+        maybe.and_then(|key| self.find_short(key, hash))
     }
 
     #[inline(always)]
@@ -148,18 +147,10 @@ impl Vocabulary {
         self.table.id_of(&key.bytes()[..key.len()])
     }
 
-    /// Prefetches the memory that `whole_short` reads.
-    #[inline(always)]
-    pub fn fetch(&self, hash: u64) {
-        if self.may_have(hash) {
-            self.table.short().fetch(hash);
-        }
-    }
-
     /// Returns whether a key of this hash may be a token, and if so prefetches the memory that
     /// `find_short` reads.
     #[inline(always)]
-    pub fn fetch_part(&self, hash: u64) -> bool {
+    pub fn fetch(&self, hash: u64) -> bool {
         let maybe = self.may_have(hash);
         // Selected without a branch, which would be unpredictable.
         self.table
@@ -184,10 +175,8 @@ impl Vocabulary {
     /// Returns the id of a longer pre-token that is one token, by its `hash`; None if it is
     /// not.
     pub fn whole_long(&self, piece: &[u8], hash: u64) -> Option<u32> {
-        match self.may_have(hash) {
-            true => self.table.id_of_long(piece, hash),
-            false => None,
-        }
+        let maybe = self.may_have(hash).then_some(piece);
+        maybe.and_then(|piece| self.table.id_of_long(piece, hash))
     }
 
     /// Returns the ids of tokens that merging their own bytes does not produce, in id order. They
@@ -207,11 +196,7 @@ impl Vocabulary {
 fn filter(table: &RankTable) -> Box<[u64]> {
     let words = (table.len() / 8).next_power_of_two();
     let mut filter = vec![0; words].into_boxed_slice();
-    for (token, _) in table.iter() {
-        let hash = match token.len() {
-            ..=LONGEST => Key::of(token, 0, token.len()).hash(),
-            _ => hash(token),
-        };
+    for hash in table.hashes() {
         let (word, bits) = filter_place(hash, words);
         filter[word] |= bits;
     }

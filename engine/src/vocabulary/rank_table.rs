@@ -32,6 +32,14 @@ impl Tokens {
         &self.bytes[self.start(i)..self.ends[i] as usize]
     }
 
+    /// Returns the key of a string; see `Key::or_none`.
+    #[inline(always)]
+    fn key(&self, i: usize) -> Key {
+        // Mostly one load, as other strings follow.
+        let start = self.start(i);
+        Key::or_none(&self.bytes, start, self.ends[i] as usize - start)
+    }
+
     fn start(&self, i: usize) -> usize {
         if i == 0 { 0 } else { self.ends[i - 1] as usize }
     }
@@ -90,21 +98,22 @@ impl RankTable {
     ///
     /// Lines end in a line feed, which is optional on the last. The first faulty line is reported.
     pub fn parse_tiktoken(data: &[u8]) -> Result<Self, TableFault> {
-        if data.is_empty() {
-            return Err(TableFault {
-                fault: Fault::EmptyFile,
-                line: 1,
-            });
-        }
         let mut builder = Builder::default();
         builder.tokens.bytes.reserve(data.len() / 2);
         let body = data.strip_suffix(b"\n").unwrap_or(data);
-        for line in body.split(|&byte| byte == b'\n') {
-            if let Err(fault) = builder.read_line(line) {
-                return Err(builder.first_fault(fault));
-            }
-        }
-        builder.build()
+        let mut start = 0;
+        let mut ends = memchr::memchr_iter(b'\n', body).chain([body.len()]);
+        let read = ends.try_for_each(|end| {
+            let line = &body[start..end];
+            start = end + 1;
+            builder.read_line(line)
+        });
+        let read = if data.is_empty() {
+            Err(Fault::EmptyFile)
+        } else {
+            read
+        };
+        builder.build(read)
     }
 
     /// Makes a table of pairs. The line of an error is the 1-based position of the pair.
@@ -112,13 +121,11 @@ impl RankTable {
         items: impl IntoIterator<Item = (T, u32)>,
     ) -> Result<Self, TableFault> {
         let mut builder = Builder::default();
-        for (token, id) in items {
+        let read = items.into_iter().try_for_each(|(token, id)| {
             builder.tokens.bytes.extend_from_slice(token.as_ref());
-            if let Err(fault) = builder.finish_token(id) {
-                return Err(builder.first_fault(fault));
-            }
-        }
-        builder.build()
+            builder.finish_token(id)
+        });
+        builder.build(read)
     }
 
     pub fn len(&self) -> usize {
@@ -132,6 +139,24 @@ impl RankTable {
     /// Iterates over tokens and ids, in id order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], u32)> + Clone {
         (0..self.len()).map(|i| (self.tokens.get(i), self.ids[i]))
+    }
+
+    /// Iterates over the tokens that are not ASCII, and their ids, in id order.
+    pub fn wide(&self) -> impl Iterator<Item = (&[u8], u32)> {
+        let is_ascii = |i: usize| match self.tokens.key(i) {
+            key if key.len() == 0 => self.tokens.get(i).is_ascii(),
+            key => key.is_ascii(),
+        };
+        let items = self.iter().enumerate();
+        items.filter_map(move |(i, item)| (!is_ascii(i)).then_some(item))
+    }
+
+    /// Iterates over the hashes of the tokens, by which they are looked up.
+    pub fn hashes(&self) -> impl Iterator<Item = u64> {
+        (0..self.len()).map(|i| match self.tokens.key(i) {
+            key if key.len() == 0 => hash(self.tokens.get(i)),
+            key => key.hash(),
+        })
     }
 
     /// Returns the greatest id; None for an empty table.
@@ -191,13 +216,15 @@ impl Builder {
         if line.last() == Some(&b'\r') {
             return Err(Fault::Crlf);
         }
-        let space = memchr::memchr(b' ', line).ok_or(Fault::MalformedLine)?;
-        let (token, rank) = (&line[..space], &line[space + 1..]);
-        if rank.is_empty() || rank.contains(&b' ') {
+        // From the end, because most ranks have as many digits as the one before.
+        let space = line.iter().rposition(|&byte| byte == b' ');
+        let (token, rank) = line.split_at(space.ok_or(Fault::MalformedLine)?);
+        let is_base64 = decode_base64(token, &mut self.tokens.bytes);
+        if rank.len() == 1 || is_base64.is_err() && token.contains(&b' ') {
             return Err(Fault::MalformedLine);
         }
-        decode_base64(token, &mut self.tokens.bytes)?;
-        let id = parse_rank(rank)?;
+        is_base64?;
+        let id = parse_rank(&rank[1..])?;
         self.finish_token(id)
     }
 
@@ -214,16 +241,9 @@ impl Builder {
         Ok(())
     }
 
-    /// Returns the fault to report after parsing stopped: an earlier duplicate takes precedence.
-    fn first_fault(self, fault: Fault) -> TableFault {
-        let line = self.ids.len() + 1;
-        match self.build() {
-            Err(duplicate) => duplicate,
-            Ok(_) => TableFault { fault, line },
-        }
-    }
-
-    fn build(self) -> Result<RankTable, TableFault> {
+    /// Makes the table after the last token was read, or reading failed: a duplicate before that takes
+    /// precedence.
+    fn build(self, read: Result<(), Fault>) -> Result<RankTable, TableFault> {
         let increasing = self.ids.windows(2).all(|pair| pair[0] < pair[1]);
         let repeated_id = if increasing {
             None
@@ -236,7 +256,7 @@ impl Builder {
                 Some((Fault::DuplicateToken, token))
             }
             (_, Some(id)) => Some((Fault::DuplicateRank, id)),
-            _ => None,
+            _ => read.err().map(|fault| (fault, table.len())),
         };
         if let Some((fault, position)) = fault {
             let line = position + 1;
@@ -260,8 +280,8 @@ impl Builder {
     /// token.
     fn index(self) -> (RankTable, Option<usize>) {
         let Builder { tokens, ids } = self;
-        let items = (0..ids.len()).map(|i| (tokens.get(i), ids[i]));
-        let (short, repeated_short) = ShortTable::of(items);
+        let keys = (0..ids.len()).map(|i| (tokens.key(i), ids[i]));
+        let (short, repeated_short) = ShortTable::of(keys);
         let is_long = |&i: &usize| !short.has_all_of(tokens.get(i).len());
         let long: Vec<usize> = (0..ids.len()).filter(is_long).collect();
         let (index, repeated_long) = TokenIndex::of(&tokens, &long);
@@ -282,54 +302,54 @@ fn first_repeated(ids: &[u32]) -> Option<usize> {
 }
 
 fn parse_rank(digits: &[u8]) -> Result<u32, Fault> {
-    if !digits.iter().all(u8::is_ascii_digit) {
-        return Err(Fault::RankNotANumber);
+    let mut value = 0u64;
+    for digit in digits {
+        if !digit.is_ascii_digit() {
+            return Err(Fault::RankNotANumber);
+        }
+        value = value.wrapping_mul(10).wrapping_add((digit - b'0') as u64);
     }
-    // At most ten digits, so that no line costs more than its length.
-    if digits.len() > 10 {
-        return Err(Fault::RankTooLarge);
+    // At most ten digits, as in the reference.
+    match u32::try_from(value) {
+        Ok(id) if digits.len() <= 10 => Ok(id),
+        _ => Err(Fault::RankTooLarge),
     }
-    let value = digits
-        .iter()
-        .fold(0u64, |value, digit| value * 10 + (digit - b'0') as u64);
-    u32::try_from(value).map_err(|_| Fault::RankTooLarge)
 }
 
-const NOT_A_DIGIT: u8 = 0xff;
-
-const SEXTETS: [u8; 256] = {
+/// The values of digits in base64, and `PADDING` for padding; three times that for other bytes.
+const DIGITS: [u64; 256] = {
     let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut table = [NOT_A_DIGIT; 256];
+    let mut table = [3 * PADDING; 256];
+    table[b'=' as usize] = PADDING;
     let mut i = 0;
     while i < alphabet.len() {
-        table[alphabet[i] as usize] = i as u8;
+        table[alphabet[i] as usize] = i as u64;
         i += 1;
     }
     table
 };
 
+const PADDING: u64 = 1 << 32;
+
 /// Decodes canonical base64, which is padded and has no bits left over, and appends the bytes.
 fn decode_base64(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
-    if !text.len().is_multiple_of(4) {
+    let (quads, rest) = text.as_chunks::<4>();
+    let (mut before, mut last) = (rest.len() as u64, 0);
+    for quad in quads {
+        before |= last / PADDING;
+        last = quad
+            .iter()
+            .fold(0, |bits, &digit| bits << 6 | DIGITS[digit as usize]);
+        out.extend_from_slice(&(last as u32).to_be_bytes()[1..]);
+    }
+    // Without branches, which would be unpredictable.
+    let flags = last / PADDING;
+    let padding = (flags & 1) + (flags >> 6 & 1);
+    let expected = [0, 1, 1 << 6 | 1][padding as usize];
+    let left_over = last & ((1 << (8 * padding)) - 1);
+    if before | (flags ^ expected) | left_over != 0 {
         return Err(Fault::NotBase64);
     }
-    let ends = text.iter().rev().take(2);
-    let padding = ends.take_while(|&&byte| byte == b'=').count();
-    for quad in text[..text.len() - padding].chunks(4) {
-        let mut bits = 0;
-        for (i, &digit) in quad.iter().enumerate() {
-            let sextet = SEXTETS[digit as usize];
-            if sextet == NOT_A_DIGIT {
-                return Err(Fault::NotBase64);
-            }
-            bits |= (sextet as u32) << (26 - 6 * i);
-        }
-        let bytes = bits.to_be_bytes();
-        let (whole, rest) = bytes.split_at(quad.len() - 1);
-        if rest.iter().any(|&byte| byte != 0) {
-            return Err(Fault::NotBase64);
-        }
-        out.extend_from_slice(whole);
-    }
+    out.truncate(out.len() - padding as usize);
     Ok(())
 }

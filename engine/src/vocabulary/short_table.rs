@@ -117,6 +117,12 @@ impl Key {
         (self.high >> 56) as usize
     }
 
+    /// Returns whether all bytes of the string are ASCII, which is faster than reading them one by one.
+    #[inline(always)]
+    pub fn is_ascii(self) -> bool {
+        (self.low | self.high) & 0x8080_8080_8080_8080 == 0
+    }
+
     /// Returns the bytes of the string, followed by other bytes.
     pub fn bytes(self) -> [u8; 16] {
         ((self.high as u128) << 64 | self.low as u128).to_le_bytes()
@@ -152,13 +158,13 @@ pub struct ShortTable {
 const BATCH: usize = 32;
 
 impl ShortTable {
-    /// Makes a table of tokens and ids. The first tokens are found fastest. Also returns the first
+    /// Makes a table of the keys of tokens and their ids. The first tokens are found fastest. Also returns the first
     /// position that repeats an earlier token.
-    pub fn of<'t>(tokens: impl Iterator<Item = (&'t [u8], u32)> + Clone) -> (Self, Option<usize>) {
+    pub fn of(tokens: impl Iterator<Item = (Key, u32)> + Clone) -> (Self, Option<usize>) {
         let fits = tokens.clone().all(|(_, id)| id <= Entry::MOST);
         let longest = if fits { Entry::LONGEST } else { 0 };
         let tokens = tokens.enumerate();
-        let mut tokens = tokens.filter(|(_, (token, _))| token.len() <= longest);
+        let mut tokens = tokens.filter(|(_, (key, _))| (1..=longest).contains(&key.len()));
         let least = (tokens.clone().count() * 4).div_ceil(3);
         let capacity = least.next_power_of_two().max(2);
         let mut table = ShortTable {
@@ -168,16 +174,15 @@ impl ShortTable {
         let mut repeated = None;
         let mut batch = Vec::with_capacity(BATCH);
         loop {
-            batch.extend(tokens.by_ref().take(BATCH).map(|(position, (token, id))| {
-                let key = Key::of(token, 0, token.len());
+            batch.extend(tokens.by_ref().take(BATCH));
+            for (_, (key, _)) in &batch {
                 table.fetch(key.hash());
-                (position, key, id)
-            }));
+            }
             if batch.is_empty() {
                 return (table, repeated);
             }
             let entries = &mut table.entries;
-            for (position, key, id) in batch.drain(..) {
+            for (position, (key, id)) in batch.drain(..) {
                 let mut at = key.hash() as usize & (capacity - 1);
                 while entries[at].len_and_id != 0 && entries[at].id_of(key).is_none() {
                     at = (at + 1) & (capacity - 1);
