@@ -2,7 +2,6 @@
 //! `context/boundaries.py` finds, for texts in which letters and line ends are near.
 
 use crate::breaks::{self, Level};
-use crate::sentences;
 use crate::split::is_letter;
 
 /// Bytes that are searched for a letter or a line end before a block and after it.
@@ -134,23 +133,23 @@ fn parts_between(
             return Err(Undecided);
         }
     }
-    if level == Level::Sentence && high < text.len() && !sentences::may_end(&text[first..high]) {
-        return Ok(Vec::new());
-    }
-    let mut last = high;
-    while high < text.len() {
-        let next = next_char(text, last).ok_or(Undecided)?;
+    let (mut last, mut is_decided) = (high, high == text.len());
+    while !is_decided
+        && last - high <= FAR
+        && let Some(next) = next_char(text, last)
+    {
         last += next.len_utf8();
-        if resets(next) {
-            break;
-        }
-        if last - high > FAR {
-            return Err(Undecided);
-        }
+        is_decided = resets(next);
     }
     let ends = breaks::ends(&text[first..last], level);
     let ends = ends.into_iter().map(|end| first + end);
-    Ok(ends.filter(|end| (low + 1..=high).contains(end)).collect())
+    let ends: Vec<usize> = ends.filter(|end| (low + 1..=high).contains(end)).collect();
+    // More text makes no end before it.
+    if is_decided || ends.is_empty() {
+        Ok(ends)
+    } else {
+        Err(Undecided)
+    }
 }
 
 /// Whether no rule looks beyond a character: a letter or the end of a line. Not half-width sound marks,

@@ -1,23 +1,30 @@
 //! Tables in huge pages. Making one costs less than making the small pages that a text would touch,
 //! and lookups wait less for the translation of addresses.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
-#[cfg(all(target_os = "linux", not(miri)))]
-use std::ptr;
 use std::ptr::NonNull;
 use std::slice;
+
+use memmap2::MmapMut;
 
 /// Size of a huge page in bytes, and the least of a table in them.
 const PAGE: usize = 2 << 20;
 
-/// A slice of a fixed length. Where the system has no huge pages, or for a short slice, it is in
-/// ordinary memory.
+/// A slice of a fixed length. Where the system has no huge pages, it is in small ones.
 #[derive(Debug)]
 pub struct Huge<T> {
     start: NonNull<T>,
     len: usize,
-    layout: Layout,
+    _memory: Memory<T>,
+}
+
+/// What a table is in. Large ones are mapped: in the heap they would leave gaps of pages that are slow
+/// at first use, which a list of new text pays for (1.07 of the time).
+#[derive(Debug)]
+enum Memory<T> {
+    Heap { _items: Vec<T> },
+    Mapped { _pages: MmapMut },
 }
 
 impl<T: Copy> Huge<T> {
@@ -28,30 +35,40 @@ impl<T: Copy> Huge<T> {
 
     /// Makes a slice of `len` times the item; None if there is not enough memory.
     pub fn try_filled(len: usize, item: T) -> Option<Self> {
-        // Memory is never empty.
-        let mut layout = Layout::array::<T>(len.max(1)).ok()?;
-        if layout.size() >= PAGE {
-            layout = layout.align_to(PAGE).ok()?.pad_to_align();
+        let size = Layout::array::<T>(len).ok()?.size();
+        if size < PAGE || cfg!(miri) {
+            let mut items = Vec::new();
+            items.try_reserve_exact(len).ok()?;
+            items.resize(len, item);
+            return Some(Huge {
+                start: NonNull::new(items.as_mut_ptr())?,
+                len,
+                _memory: Memory::Heap { _items: items },
+            });
         }
-        let start = allocate(layout)?.cast();
+        let size = size.next_multiple_of(PAGE);
+        // Small pages are at any address.
+        let mut pages = MmapMut::map_anon(size.checked_add(PAGE)?).ok()?;
+        let offset = pages.as_ptr().align_offset(PAGE);
+        #[cfg(target_os = "linux")]
+        // Without huge pages, the advice fails.
+        let _ = pages.advise_range(memmap2::Advice::HugePage, offset, size);
+        let start = NonNull::new(pages[offset..].as_mut_ptr())?.cast();
         for at in 0..len {
             // SAFETY: there is memory for `len` items from `start` on.
             unsafe { start.add(at).write(item) };
         }
-        Some(Huge { start, len, layout })
+        Some(Huge {
+            start,
+            len,
+            _memory: Memory::Mapped { _pages: pages },
+        })
     }
 }
 
 impl<T> Huge<T> {
     pub fn as_ptr(&self) -> *mut T {
         self.start.as_ptr()
-    }
-}
-
-impl<T> Drop for Huge<T> {
-    fn drop(&mut self) {
-        // Its items need no drop, as they are `Copy`.
-        release(self.start.cast(), self.layout);
     }
 }
 
@@ -77,46 +94,6 @@ impl<T> DerefMut for Huge<T> {
 unsafe impl<T: Send> Send for Huge<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for Huge<T> {}
-
-/// Allocates memory. Huge pages are mapped: in the heap they would leave gaps of pages that are slow
-/// at first use, which a list of new text pays for (1.07 of the time).
-fn allocate(layout: Layout) -> Option<NonNull<u8>> {
-    #[cfg(all(target_os = "linux", not(miri)))]
-    if layout.align() == PAGE {
-        let (bytes, mapped) = (layout.size(), layout.size().checked_add(PAGE)?);
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: the system chooses addresses that are free.
-        let address = unsafe { libc::mmap(ptr::null_mut(), mapped, access, kind, -1, 0) };
-        if address == libc::MAP_FAILED {
-            return None;
-        }
-        let before = address.cast::<u8>().align_offset(PAGE);
-        let start = address.wrapping_byte_add(before);
-        // SAFETY: all of it is inside the mapping: first what is before and after the memory, then the
-        // memory, whose content the advice does not change. Failures change nothing.
-        unsafe {
-            libc::munmap(address, before);
-            libc::munmap(start.byte_add(bytes), PAGE - before);
-            libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
-        }
-        return NonNull::new(start.cast());
-    }
-    // SAFETY: the layout is not empty.
-    NonNull::new(unsafe { alloc(layout) })
-}
-
-/// Frees memory that `allocate` returned for the layout.
-fn release(start: NonNull<u8>, layout: Layout) {
-    #[cfg(all(target_os = "linux", not(miri)))]
-    if layout.align() == PAGE {
-        // SAFETY: the caller owns the memory, and has no pointers into it after this.
-        unsafe { libc::munmap(start.as_ptr().cast(), layout.size()) };
-        return;
-    }
-    // SAFETY: as above, and it was allocated with this layout.
-    unsafe { dealloc(start.as_ptr(), layout) };
-}
 
 #[cfg(test)]
 mod tests {

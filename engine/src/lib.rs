@@ -24,7 +24,6 @@ mod probe;
 #[cfg(feature = "python")]
 mod python;
 mod scan;
-mod sentences;
 pub mod split;
 mod suffixes;
 pub mod train;

@@ -7,6 +7,7 @@ use pyo3::types::PyString;
 use super::guard::released;
 use super::text::utf8;
 use crate::breaks::{self, Level};
+use crate::output::offsets::{OffsetUnit, in_units};
 
 /// Returns the ends of the parts of `text`, in code points.
 #[pyfunction]
@@ -19,13 +20,7 @@ pub(super) fn break_ends(text: &Bound<'_, PyString>, level: &str) -> PyResult<Ve
     };
     let utf8 = utf8(text)?;
     released(text.py(), utf8.len(), || {
-        let (mut start, mut place) = (0, 0);
-        let mut ends = breaks::ends(utf8, level);
-        for end in &mut ends {
-            place += utf8[start..*end].chars().count();
-            start = std::mem::replace(end, place);
-        }
-        ends
+        in_units(utf8, breaks::ends(utf8, level), OffsetUnit::CodePoint)
     })
 }
 
