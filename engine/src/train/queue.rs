@@ -10,29 +10,19 @@ use std::collections::BinaryHeap;
 /// Counts of this size or more are in the heap.
 const BUCKETS: usize = 1 << 14;
 
-/// A pair with its count at the time of insertion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A pair with its count at the time of insertion. The greatest comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Item {
     pub count: i64,
     /// The order among equal counts, the lowest first.
-    pub key: u64,
-    pub slot: u32,
-}
-
-type Order = (i64, Reverse<u64>, Reverse<u32>);
-
-fn ordered(item: Item) -> Order {
-    (item.count, Reverse(item.key), Reverse(item.slot))
-}
-
-fn item((count, Reverse(key), Reverse(slot)): Order) -> Item {
-    Item { count, key, slot }
+    pub key: Reverse<u64>,
+    pub slot: Reverse<u32>,
 }
 
 /// Items by count, descending, then by key, ascending.
 pub struct Queue {
     /// The items with a count of BUCKETS or more, and those of the bucket `level`.
-    heap: BinaryHeap<Order>,
+    heap: BinaryHeap<Item>,
     /// Slots by count; their keys are computed when the bucket is moved to the heap.
     buckets: Vec<Vec<u32>>,
     /// The bucket that was moved to the heap; those of higher counts are empty.
@@ -52,18 +42,17 @@ impl Queue {
     pub fn push(&mut self, item: Item) {
         let count = usize::try_from(item.count).unwrap_or(0);
         if count < self.level {
-            self.buckets[count].push(item.slot);
+            self.buckets[count].push(item.slot.0);
         } else {
-            self.heap.push(ordered(item));
+            self.heap.push(item);
         }
     }
 
     /// Remove the first item if its count was at least `least`, which is at least 1.
     pub fn pop(&mut self, least: i64, key: impl Fn(u32) -> u64) -> Option<Item> {
         loop {
-            if let Some(top) = self.heap.pop() {
-                let found = item(top);
-                return (found.count >= least).then_some(found);
+            if let Some(item) = self.heap.pop() {
+                return (item.count >= least).then_some(item);
             }
             if self.level <= 1 || (self.level as i64) <= least {
                 return None;
@@ -73,12 +62,10 @@ impl Queue {
             let bucket = std::mem::take(&mut self.buckets[self.level]);
             self.heap = bucket
                 .into_iter()
-                .map(|slot| {
-                    ordered(Item {
-                        count,
-                        key: key(slot),
-                        slot,
-                    })
+                .map(|slot| Item {
+                    count,
+                    key: Reverse(key(slot)),
+                    slot: Reverse(slot),
                 })
                 .collect();
         }
@@ -97,25 +84,24 @@ mod tests {
         let mut all = Vec::new();
         for slot in 0..3000 {
             let count = 1 + random.usize(..if slot % 3 == 0 { 40 } else { 3 * BUCKETS }) as i64;
-            all.push((Reverse(count), slot as u64 ^ 1, slot));
-            queue.push(Item {
+            let item = Item {
                 count,
-                key: slot as u64 ^ 1,
-                slot,
-            });
+                key: Reverse(u64::from(slot) ^ 1),
+                slot: Reverse(slot),
+            };
+            all.push(item);
+            queue.push(item);
         }
-        all.sort_unstable();
         let mut taken = Vec::new();
         while let Some(item) = queue.pop(1, |slot| u64::from(slot) ^ 1) {
-            taken.push((Reverse(item.count), item.key, item.slot));
+            taken.push(item);
             // Items may be inserted meanwhile.
             if random.usize(..50) == 0 {
                 queue.push(item);
-                all.push((Reverse(item.count), item.key, item.slot));
+                all.push(item);
             }
         }
-        all.sort_unstable();
-        taken.sort_unstable();
+        all.sort_unstable_by(|left, right| right.cmp(left));
         assert_eq!(taken, all);
     }
 }

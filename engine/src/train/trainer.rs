@@ -1,5 +1,6 @@
 //! Trains merges: repeatedly, the most frequent pair becomes a token.
 
+use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
 use super::counts::Counts;
@@ -125,7 +126,8 @@ impl Trainer {
     fn enqueue(&mut self, slot: u32) {
         let count = self.pairs.pair(slot).count;
         if count > 0 {
-            let key = Self::tie_key(self.ties, &self.pairs, slot);
+            let key = Reverse(Self::tie_key(self.ties, &self.pairs, slot));
+            let slot = Reverse(slot);
             self.queue.push(Item { count, key, slot });
         }
     }
@@ -137,9 +139,10 @@ impl Trainer {
             let item = self
                 .queue
                 .pop(least, |slot| Self::tie_key(ties, pairs, slot))?;
-            let has_fallen = self.pairs.pair(item.slot).count < item.count;
-            if has_fallen || ties == Ties::FirstSeen && self.has_moved(item.slot) {
-                self.enqueue(item.slot);
+            let slot = item.slot.0;
+            let has_fallen = self.pairs.pair(slot).count < item.count;
+            if has_fallen || ties == Ties::FirstSeen && self.has_moved(slot) {
+                self.enqueue(slot);
             } else {
                 return Some(item);
             }
@@ -175,7 +178,7 @@ impl Trainer {
     fn merge(&mut self, item: Item) {
         let &Pair {
             left, right, list, ..
-        } = self.pairs.pair(item.slot);
+        } = self.pairs.pair(item.slot.0);
         let token = self.tokens.len() as u32;
         let bytes = [
             &self.tokens[left as usize][..],
@@ -189,7 +192,7 @@ impl Trainer {
             right,
             count: item.count,
         });
-        let rewrite = self.rewrite(item.slot, token);
+        let rewrite = self.rewrite(item.slot.0, token);
         let positions = self.pairs.positions(list);
         let mut sides = std::mem::take(&mut self.sides);
         self.words
