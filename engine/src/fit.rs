@@ -23,10 +23,10 @@ use std::ops::Range;
 use crate::boundaries::floor;
 use crate::bpe::Bpe;
 use crate::cancel;
+use crate::joint::Joint;
 use crate::output::{Count, Ids};
 use crate::prefixes::Prefixes;
 use crate::split::Ends;
-use crate::suffixes::Suffixes;
 
 /// Bytes that a pattern may look at after `reach`: three characters.
 pub const PEEK: usize = 12;
@@ -48,6 +48,28 @@ pub struct Checkpoint {
     pub count: usize,
 }
 
+/// A text of which `Bpe::fit_start` finds a start.
+#[derive(Clone, Copy)]
+pub struct Start<'a> {
+    /// A text, or unless `is_complete` the start of a longer one.
+    pub text: &'a str,
+    pub is_complete: bool,
+    /// All places among the last bytes of this number are to be tried; a pre-token that is longer is
+    /// looked into.
+    pub near: usize,
+    /// What follows the start; None for nothing, and "" for a text that is not known.
+    pub after: Option<&'a str>,
+}
+
+impl Start<'_> {
+    /// The first character boundary at or after a place. If that is beyond the end, the end; or a
+    /// place after it, if something follows.
+    fn place(self, place: usize) -> usize {
+        let is_beyond = self.after.is_some() && place > self.text.len();
+        ceil(self.text, place) + usize::from(is_beyond)
+    }
+}
+
 /// What `Bpe::fit_start` finds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fit {
@@ -59,31 +81,20 @@ pub struct Fit {
     pub counts: Counts,
 }
 
-/// What `Bpe::fit_end` finds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct End {
-    /// No end that starts before it fits; None where the whole text fits.
-    pub beyond: Option<usize>,
-    /// Of some ends: where they start, and how many tokens they have.
-    pub counts: Counts,
-}
+/// What `Bpe::fit_end` finds: the place before which no end starts that fits, None where the whole
+/// text fits; and of some ends, where they start and how many tokens they have.
+pub type End = (Option<usize>, Counts);
 
 /// Places in order, and the tokens before or after each; where these do not fit, at least a number
 /// that is too large.
 pub type Counts = Vec<(usize, usize)>;
 
 impl Bpe {
-    /// Where to look for the longest start of ordinary text that has at most `budget` tokens.
-    ///
-    /// `text` is complete, or the start of a longer one: None if that has to be longer. All places
-    /// among the last `near` bytes are to be tried; a pre-token that is longer is looked into.
-    pub fn fit_start(
-        &self,
-        text: &str,
-        budget: usize,
-        is_complete: bool,
-        near: usize,
-    ) -> Option<Fit> {
+    /// Where to look for the longest start of ordinary text that has at most `budget` tokens. None
+    /// if a text that is not complete has to be longer.
+    pub fn fit_start(&self, start: Start<'_>, budget: usize) -> Option<Fit> {
+        let (text, is_complete) = (start.text, start.is_complete);
+        let budget = budget.saturating_sub(self.least_after(start.after.unwrap_or_default()));
         let mut checkpoints = vec![Checkpoint::default()];
         let mut ends = Ends::new();
         while !cancel::is_set() {
@@ -100,15 +111,15 @@ impl Bpe {
                 let last = checkpoints[checkpoints.len() - 1];
                 let count = last.count + self.count_pieces(text.as_bytes(), last.place, group);
                 if count > budget {
-                    return self.search_group(text, budget, is_complete, near, group, checkpoints);
+                    return self.search_group(start, budget, group, checkpoints);
                 }
-                let start = if group.len() > 1 {
+                let from = if group.len() > 1 {
                     group[group.len() - 2]
                 } else {
                     last.place
                 };
                 let end = group[group.len() - 1];
-                checkpoints.push(self.checkpoint(text, is_complete, last, start..end, count));
+                checkpoints.push(self.checkpoint(start, last, from..end, count));
             }
         }
         None
@@ -117,13 +128,12 @@ impl Bpe {
     /// Go on with the pre-tokens of a group, among which there come to be too many tokens.
     fn search_group(
         &self,
-        text: &str,
+        start: Start<'_>,
         budget: usize,
-        is_complete: bool,
-        near: usize,
         group: &[usize],
         mut checkpoints: Vec<Checkpoint>,
     ) -> Option<Fit> {
+        let (text, is_complete) = (start.text, start.is_complete);
         // Half of them at once, as long as they fit: fewer checkpoints, and fewer calls.
         let mut group = group;
         while group.len() > MIN_HALVED {
@@ -134,23 +144,22 @@ impl Bpe {
                 group = half;
                 continue;
             }
-            let start = half[half.len() - 2];
-            let end = half[half.len() - 1];
-            checkpoints.push(self.checkpoint(text, is_complete, last, start..end, count));
+            let (from, end) = (half[half.len() - 2], half[half.len() - 1]);
+            checkpoints.push(self.checkpoint(start, last, from..end, count));
             group = rest;
         }
         for &end in group {
             let last = checkpoints[checkpoints.len() - 1];
             let count = last.count + self.count_pieces(text.as_bytes(), last.place, &[end]);
-            let next = self.checkpoint(text, is_complete, last, last.place..end, count);
+            let next = self.checkpoint(start, last, last.place..end, count);
             if count <= budget {
                 checkpoints.push(next);
                 continue;
             }
-            let (beyond, counts) = if next.valid_from - last.place <= near {
+            let (beyond, counts) = if next.valid_from - last.place <= start.near {
                 (next.valid_from, Counts::new())
             } else {
-                self.look_into(text, last.place, end, budget - last.count)
+                self.look_into(start, last.place, end, budget - last.count)
             };
             // A text that is cut earlier has other pre-tokens before this one.
             let beyond = beyond.max(last.valid_from);
@@ -161,7 +170,7 @@ impl Bpe {
                 |(place, count)| (place >= last.valid_from).then(|| (place, last.count + count));
             return Some(Fit {
                 checkpoints,
-                beyond: Some(ceil(text, beyond)),
+                beyond: Some(start.place(beyond)),
                 counts: counts.into_iter().filter_map(before).collect(),
             });
         }
@@ -170,16 +179,31 @@ impl Bpe {
 
     /// As `beyond`, for the text from `start` on, where the pre-token up to `end` has more than
     /// `budget` tokens.
-    fn look_into(&self, text: &str, start: usize, end: usize, budget: usize) -> (usize, Counts) {
+    fn look_into(
+        &self,
+        Start { text, after, .. }: Start<'_>,
+        start: usize,
+        end: usize,
+        budget: usize,
+    ) -> (usize, Counts) {
         let bytes = text.as_bytes();
         let longest = self.lengths().longest();
+        let after = after.unwrap_or_default();
+        let least_after = self.least_after(after);
+        let mut joint = (!after.is_empty()).then(|| Joint::new(self, &text[start..], after));
+        let beside = if after.is_empty() { 0 } else { longest };
+        // Beside other text a token may hold some of it.
+        let longest_from = |place| match after {
+            "" => self.longest_from(bytes, place),
+            _ => self.lengths().longest_from(&bytes[place..]),
+        };
         let mut prefixes = Prefixes::new(self, bytes, start);
         let ids = prefixes.merge(end);
         let fitting = ids.iter().take(budget);
         let cut = start + fitting.map(|&id| self.token_length(id)).sum::<usize>();
         // Any token that starts up to here may be the last one that fits.
         let mut far = ((cut + 1).saturating_sub(longest).max(start)..=cut)
-            .map(|place| place + self.longest_from(bytes, place))
+            .map(|place| place + longest_from(place))
             .max()
             .unwrap_or(cut);
         let mut counts = Counts::new();
@@ -187,30 +211,49 @@ impl Bpe {
         let most = self.lengths().longest_in(&bytes[start..]);
         while place <= far && place < bytes.len() && !cancel::is_set() {
             // Tokens are not longer: there may be no need to know how many there are.
-            let least = (place - start).div_ceil(most);
-            let (count, least) = if least > budget {
-                (least, least)
+            let fewest = (place - start).saturating_sub(beside).div_ceil(most);
+            let (count, least) = if fewest > budget {
+                (fewest + least_after, fewest)
             } else {
                 self.count_and_least(text, start, place, &mut prefixes)
             };
             if text.is_char_boundary(place) {
+                let count = match &mut joint {
+                    Some(joint) if fewest <= budget => joint.count(place - start, 0).0,
+                    _ => count,
+                };
                 counts.push((place, count));
             }
             if least < budget {
-                far = far.max(place + self.longest_from(bytes, place));
+                far = far.max(place + longest_from(place));
             }
             place += 1;
         }
+        // Beside other text less may fit than alone.
+        if let Some(joint) = &mut joint {
+            let (mut before, mut place) = (Counts::new(), floor(text, cut));
+            let mut fits = counts
+                .iter()
+                .any(|&(_, count)| count <= budget + least_after);
+            while !fits && place > start && !cancel::is_set() {
+                place = floor(text, place - 1);
+                let count = joint.count(place - start, 0).0;
+                before.push((place, count));
+                fits = count <= budget + least_after;
+            }
+            before.reverse();
+            counts.splice(0..0, before);
+        }
         // What a token at the end of `text` could hold is not known.
         if far + longest > bytes.len() {
-            return (bytes.len(), counts);
+            return (bytes.len() + 1, counts);
         }
         (far + 1, counts)
     }
 
     /// The tokens between `start` and `place` of a text that is cut there, and the fewest there can
     /// be whatever follows.
-    fn count_and_least(
+    pub(crate) fn count_and_least(
         &self,
         text: &str,
         start: usize,
@@ -242,44 +285,64 @@ impl Bpe {
     /// rules: the last tokens of a merged text are what their own bytes merge to as well. The pre-token
     /// that holds a token ends where it does for one of the characters before it.
     ///
-    /// `text` is complete, or the end of a longer one: None if that has to be longer.
-    pub fn fit_end(&self, text: &str, budget: usize, is_complete: bool) -> Option<End> {
+    /// `text` is complete, or the end of a longer one: None if that has to be longer. The counts are
+    /// those of ends behind `before`.
+    pub fn fit_end(
+        &self,
+        text: &str,
+        budget: usize,
+        is_complete: bool,
+        before: &str,
+    ) -> Option<End> {
         let bytes = text.as_bytes();
         let longest = self.lengths().longest();
+        let is_beside = !before.is_empty();
+        let beside = if is_beside { longest } else { 0 };
+        let least_before = self.least_before(before);
+        let mut joint = Joint::new(self, before, text);
         let mut ids = Ids::default();
         self.give_text(text, &mut ids);
-        let ids = ids.0;
-        if ids.len() <= budget {
-            return is_complete.then(|| End {
-                beyond: None,
-                counts: vec![(0, ids.len())],
-            });
+        let Ids(ids) = ids;
+        if !is_beside && ids.len() <= budget {
+            return is_complete.then(|| (None, vec![(0, ids.len())]));
         }
-        let last = &ids[ids.len() - budget..];
+        let rest = budget.saturating_sub(least_before);
+        let last = &ids[ids.len().saturating_sub(rest)..];
         let cut = bytes.len() - last.iter().map(|&id| self.token_length(id)).sum::<usize>();
+        // Beside other text a token may hold some of it.
+        let longest_to = |place| match is_beside {
+            true => self.lengths().longest_to(&bytes[..place]),
+            false => self.longest_to(bytes, place),
+        };
         let mut near = (cut..=(cut + longest).min(bytes.len()))
-            .map(|place| place - self.longest_to(bytes, place))
+            .map(|place| place - longest_to(place))
             .min()
             .unwrap_or(cut);
-        let mut suffixes = Suffixes::new(self, text);
         let mut counts = Counts::new();
         // The first character boundary up to which the tokens reach is tried too.
-        let mut place = ceil(text, cut + 1);
+        let top = ceil(text, cut + beside.max(1));
+        let mut place = top;
         let most = self.lengths().longest_in(bytes);
         while place > near && !cancel::is_set() {
             place -= 1;
-            let least = (bytes.len() - place).div_ceil(most);
+            let least = (bytes.len() - place).saturating_sub(beside).div_ceil(most);
             if text.is_char_boundary(place) {
-                let count = if least > budget {
-                    least
+                let count = if least > rest {
+                    least_before + least
+                } else if is_beside {
+                    joint.count(before.len(), place).0
                 } else {
-                    suffixes.count(place)
+                    joint.right.count(place)
                 };
                 counts.push((place, count));
             }
-            let start = place - self.longest_to(bytes, place);
-            if least < budget && start < near && suffixes.least(place) < budget {
-                near = start;
+            let first = place - longest_to(place);
+            if least < rest && first < near {
+                let ends = (first..=place).filter(|&at| is_beside && text.is_char_boundary(at));
+                let ends = ends.map(|at| joint.count(before.len(), at).1).collect();
+                if joint.right.least(place, ends) < rest {
+                    near = first;
+                }
             }
         }
         // What a token at the start of `text` could hold is not known.
@@ -287,10 +350,16 @@ impl Bpe {
             return None;
         }
         counts.reverse();
-        Some(End {
-            beyond: Some(ceil(text, near)),
-            counts,
-        })
+        // Behind other text less may fit than alone.
+        place = top;
+        let mut fits = !is_beside || counts.iter().any(|&(_, count)| count <= budget);
+        while !fits && place < bytes.len() && !cancel::is_set() {
+            let count = joint.count(before.len(), place).0;
+            counts.push((place, count));
+            fits = count <= budget;
+            place = ceil(text, place + 1);
+        }
+        Some((Some(ceil(text, near)), counts))
     }
 
     /// The tokens of a text by itself.
@@ -319,28 +388,28 @@ impl Bpe {
     /// The checkpoint at the end of a pre-token; valid no earlier than `last`.
     fn checkpoint(
         &self,
-        text: &str,
-        is_complete: bool,
+        part: Start<'_>,
         last: Checkpoint,
         pre_token: Range<usize>,
         count: usize,
     ) -> Checkpoint {
-        let (bytes, Range { start, end }) = (text.as_bytes(), pre_token);
+        let bytes = part.text.as_bytes();
+        let Range { start, end } = pre_token;
         let reach = self.splitter().reach(bytes, start, end) + PEEK;
-        // What follows an incomplete text may move the end.
-        let valid_from = if is_complete || reach < bytes.len() {
+        // What follows may move the end: the rest of an incomplete text, or another one.
+        let valid_from = if part.after.is_none() && (part.is_complete || reach < bytes.len()) {
             self.splitter().reach_of_cut(bytes, start, end) + PEEK
         } else {
             reach
         };
         Checkpoint {
             place: end,
-            valid_from: ceil(text, valid_from).max(last.valid_from),
+            valid_from: part.place(valid_from).max(last.valid_from),
             count,
         }
     }
 
-    fn count_pieces(&self, text: &[u8], start: usize, ends: &[usize]) -> usize {
+    pub(crate) fn count_pieces(&self, text: &[u8], start: usize, ends: &[usize]) -> usize {
         let mut count = Count::new(usize::MAX);
         self.give_pieces(text, start, ends, &mut count);
         count.result()
@@ -353,20 +422,4 @@ pub fn ceil(text: &str, mut place: usize) -> usize {
         place += 1;
     }
     place.min(text.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::split::Splitter;
-
-    #[test]
-    fn places_are_moved_to_characters() {
-        assert_eq!((ceil("aé", 2), ceil("aé", 9), floor("aé", 2)), (3, 3, 1));
-    }
-
-    #[test]
-    fn only_published_patterns_are_known() {
-        assert!(!Splitter::for_pattern("a").unwrap().has_split_points());
-    }
 }

@@ -14,6 +14,7 @@ mod chunker;
 mod decode;
 pub mod fit;
 mod huge;
+mod joint;
 mod merge;
 pub mod output;
 pub mod parallel;

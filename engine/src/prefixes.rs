@@ -31,17 +31,17 @@ impl<'a> Prefixes<'a> {
 
     /// The tokens of the bytes up to `end`, which is after the start, as a pre-token.
     pub fn count(&mut self, end: usize) -> usize {
-        let count = self.merged(end);
         if self.neighbours.is_token(&self.text[self.start..end]) {
             1
         } else {
-            count
+            self.last(end).1
         }
     }
 
-    fn merged(&mut self, end: usize) -> usize {
-        if let Some(&(_, count)) = self.known.get(&end) {
-            return count;
+    /// The last token of the bytes up to `end`, which is after the start, and how many they have.
+    pub fn last(&mut self, end: usize) -> (u32, usize) {
+        if let Some(&found) = self.known.get(&end) {
+            return found;
         }
         let core = self.neighbours.core;
         let longest = core.lengths().longest_to(&self.text[self.start..end]);
@@ -51,22 +51,22 @@ impl<'a> Prefixes<'a> {
                 && self.neighbours.are(last, token)
             {
                 self.known.insert(end, (token, count + 1));
-                return count + 1;
+                return (token, count + 1);
             }
         }
-        self.merge(end).len()
+        self.merge(end);
+        self.known[&end]
     }
 
     /// The ids of the bytes up to `end`, which is after the start. Afterwards it is known where each ends.
+    ///
+    /// One token may be a whole pre-token that its bytes do not merge to. It has no neighbours.
     pub fn merge(&mut self, end: usize) -> Vec<u32> {
         let ids = self.neighbours.core.ids_of(&self.text[self.start..end]);
-        // One token may be a whole pre-token that its bytes do not merge to.
-        if ids.len() > 1 {
-            let mut at = self.start;
-            for (index, &id) in ids.iter().enumerate() {
-                at += self.neighbours.core.token_length(id);
-                self.known.insert(at, (id, index + 1));
-            }
+        let mut at = self.start;
+        for (index, &id) in ids.iter().enumerate() {
+            at += self.neighbours.core.token_length(id);
+            self.known.insert(at, (id, index + 1));
         }
         ids
     }

@@ -13,20 +13,15 @@ const STARTS: usize = 4;
 
 pub struct Suffixes<'a> {
     core: &'a Bpe,
-    text: &'a str,
-    neighbours: Neighbours<'a>,
+    pub text: &'a str,
+    pub neighbours: Neighbours<'a>,
     /// By a place: the end of the pre-token that starts there.
     ends: HashMap<usize, usize>,
-    /// By the end of a pre-token.
-    parts: HashMap<usize, Part>,
-}
-
-/// The ends of one pre-token.
-struct Part {
-    /// The tokens of the text after it.
-    rest: usize,
-    /// By the place where an end starts: its first token, and how many it has.
-    known: HashMap<usize, (u32, usize)>,
+    /// By the end of a pre-token: the tokens of the text after it.
+    rest: HashMap<usize, usize>,
+    /// By the end of a pre-token and the place where an end of it starts: its first token, and how
+    /// many it has.
+    known: HashMap<(usize, usize), (u32, usize)>,
 }
 
 impl<'a> Suffixes<'a> {
@@ -36,7 +31,8 @@ impl<'a> Suffixes<'a> {
             text,
             neighbours: Neighbours::new(core),
             ends: HashMap::new(),
-            parts: HashMap::new(),
+            rest: HashMap::from([(text.len(), 0)]),
+            known: HashMap::new(),
         }
     }
 
@@ -46,22 +42,22 @@ impl<'a> Suffixes<'a> {
         self.count_with(place, end)
     }
 
-    /// The fewest tokens that can stand from `place` on, whatever stands before.
-    pub fn least(&mut self, place: usize) -> usize {
-        let (mut seen, mut least) = (Vec::new(), usize::MAX);
+    /// The fewest tokens that can stand from `place` on, whatever stands before. The pre-token that
+    /// holds `place` may also have one of `ends`.
+    pub fn least(&mut self, place: usize, mut ends: Vec<usize>) -> usize {
         let mut start = floor(self.text, place);
         for _ in 0..STARTS {
-            let end = self.end_of(start);
-            if end > place && !seen.contains(&end) {
-                seen.push(end);
-                least = least.min(self.count_with(place, end));
-            }
+            ends.push(self.end_of(start));
             if start == 0 {
                 break;
             }
             start = floor(self.text, start - 1);
         }
-        least
+        ends.sort_unstable();
+        ends.dedup();
+        let ends = ends.into_iter().filter(|&end| end > place);
+        let counts = ends.map(|end| self.count_with(place, end));
+        counts.min().unwrap_or(usize::MAX)
     }
 
     fn end_of(&mut self, start: usize) -> usize {
@@ -72,52 +68,60 @@ impl<'a> Suffixes<'a> {
         })
     }
 
+    /// The tokens after the end of a pre-token.
+    pub fn rest(&mut self, end: usize) -> usize {
+        if let Some(&count) = self.rest.get(&end) {
+            return count;
+        }
+        let (core, text) = (self.core, self.text);
+        let mut ends = Ends::new();
+        core.splitter().fill(text, end, &mut ends);
+        let met = ends
+            .as_slice()
+            .iter()
+            .position(|at| self.rest.contains_key(at));
+        let count = match met.map(|index| &ends.as_slice()[..=index]) {
+            Some(ends) => {
+                core.count_pieces(text.as_bytes(), end, ends) + self.rest[&ends[ends.len() - 1]]
+            }
+            None => core.count_split(&text[end..]),
+        };
+        self.rest.insert(end, count);
+        count
+    }
+
     /// The tokens from `place` on, where a pre-token ends at `end`.
     fn count_with(&mut self, place: usize, end: usize) -> usize {
         let piece = &self.text.as_bytes()[place..end];
-        let part = self.parts.entry(end).or_insert_with(|| Part {
-            rest: self.core.count_split(&self.text[end..]),
-            known: HashMap::new(),
-        });
-        let count = part.count(self.core, &mut self.neighbours, piece, place);
-        if self.neighbours.is_token(piece) {
-            1 + part.rest
+        let count = if self.neighbours.is_token(piece) {
+            1
         } else {
-            count + part.rest
-        }
+            self.first(place, end).1
+        };
+        count + self.rest(end)
     }
-}
 
-impl Part {
-    /// The tokens that the bytes from `place` to the end of the pre-token merge to.
-    fn count(
-        &mut self,
-        core: &Bpe,
-        neighbours: &mut Neighbours<'_>,
-        piece: &[u8],
-        place: usize,
-    ) -> usize {
-        if let Some(&(_, count)) = self.known.get(&place) {
-            return count;
+    /// The first token from `place` to the end of a pre-token, and how many there are.
+    pub fn first(&mut self, place: usize, end: usize) -> (u32, usize) {
+        if let Some(&found) = self.known.get(&(end, place)) {
+            return found;
         }
+        let (core, piece) = (self.core, &self.text.as_bytes()[place..end]);
         for length in (1..=core.lengths().longest_from(piece)).rev() {
-            if let Some(&(first, count)) = self.known.get(&(place + length))
+            if let Some(&(first, count)) = self.known.get(&(end, place + length))
                 && let Some(token) = core.table().id_of(&piece[..length])
-                && neighbours.are(token, first)
+                && self.neighbours.are(token, first)
             {
-                self.known.insert(place, (token, count + 1));
-                return count + 1;
+                self.known.insert((end, place), (token, count + 1));
+                return (token, count + 1);
             }
         }
-        let ids = core.ids_of(piece);
-        // One token may be a whole pre-token that its bytes do not merge to.
-        if ids.len() > 1 {
-            let mut at = place;
-            for (index, &id) in ids.iter().enumerate() {
-                self.known.insert(at, (id, ids.len() - index));
-                at += core.token_length(id);
-            }
+        // One token may be a whole pre-token that its bytes do not merge to. It has no neighbours.
+        let (ids, mut at) = (core.ids_of(piece), place);
+        for (index, &id) in ids.iter().enumerate() {
+            self.known.insert((end, at), (id, ids.len() - index));
+            at += core.token_length(id);
         }
-        ids.len()
+        self.known[&(end, place)]
     }
 }

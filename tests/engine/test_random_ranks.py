@@ -137,44 +137,70 @@ def test_nothing_fits_beyond_what_the_core_searches() -> None:
     assert decided > 10_000
 
 
+@pytest.mark.slow
+def test_nothing_fits_beyond_what_the_core_searches_beside_other_text() -> None:
+    """Behind the end, or before the start, of texts of the same parts."""
+    for case in cases(1000):
+        fits, rng = case.encoding.fits, case.rng
+        assert fits is not None
+        for _ in range(10):
+            text, other, budget = case.text(), case.text(), rng.randrange(12)
+            near = rng.choice([0, 0, 8])
+            for after in ("", other):
+                assert check_start(fits, case.count, text, "", budget, near, after)
+            if other:
+                assert check_end(fits, case.count, text, "", budget, other)
+
+
 def check_start(
-    fits: Fits, count: Callable[[str], int], text: str, more: str, budget: int, near: int
+    fits: Fits,
+    count: Callable[[str], int],
+    text: str,
+    more: str,
+    budget: int,
+    near: int,
+    after: str | None = None,
 ) -> bool:
-    found = fits.fit_start(text, budget, not more, near)
+    found = fits.fit_start(text, budget, not more, near, after)
     if found is None:
         assert more
         return False
     checkpoints, beyond, counts = found
     whole = text + more
     for place, number in counts:
-        exact = count(text[:place])
+        exact = count(text[:place] + (after or ""))
         assert number == exact or min(number, exact) > budget
+    others = [""] if after is None else ["", after, text]
     for place, valid_from, number in checkpoints:
         for cut in range(max(place, valid_from), len(whole) + 1):
-            assert count(whole[:cut]) == number + count(whole[place:cut])
+            for other in others:
+                assert count(whole[:cut] + other) == number + count(whole[place:cut] + other)
     if beyond is None:
         assert count(text) <= budget
         assert not more
         return True
-    assert all(count(whole[:cut]) > budget for cut in range(beyond, len(whole) + 1))
+    cuts = range(beyond, len(whole) + 1)
+    assert all(count(whole[:cut] + (after or "")) > budget for cut in cuts)
     return True
 
 
-def check_end(fits: Fits, count: Callable[[str], int], text: str, more: str, budget: int) -> bool:
-    found = fits.fit_end(text, budget, not more)
+def check_end(
+    fits: Fits, count: Callable[[str], int], text: str, more: str, budget: int, before: str = ""
+) -> bool:
+    found = fits.fit_end(text, budget, not more, before)
     if found is None:
         assert more
         return False
     beyond, counts = found
     for place, number in counts:
-        exact = count(text[place:])
+        exact = count(before + text[place:])
         assert number == exact or min(number, exact) > budget
     if beyond is None:
         assert count(text) <= budget
         assert not more
         return True
     whole = more + text
-    assert all(count(whole[at:]) > budget for at in range(len(more) + beyond))
+    assert all(count(before + whole[at:]) > budget for at in range(len(more) + beyond))
     return True
 
 

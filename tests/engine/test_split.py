@@ -178,7 +178,7 @@ def test_the_text_that_may_fit_is_short(name: str, text: str) -> None:
     """All of it is tried, so a text takes linear time only if this does not grow with it."""
     fits = get_encoding(name).fits
     assert fits is not None
-    found = fits.fit_start(text, 40, True, Measure.near)
+    found = fits.fit_start(text, 40, True, Measure.near, None)
     assert found is not None
     _, beyond, _ = found
     assert beyond is not None

@@ -3,7 +3,9 @@ test_context_laws.py says which law is held where."""
 
 from __future__ import annotations
 
+import itertools
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -333,14 +335,46 @@ def test_allowed_special_tokens_leave_other_text_as_it_is(name: str, unit: str) 
 
 
 @pytest.mark.slow
-def test_long_text_beside_a_marker_is_an_error_where_each_place_must_be_counted() -> None:
-    encoding = get_encoding("cl100k_base")
-    spaces = " " * 50_000
-    with pytest.raises(PieceTooLong):
-        encoding.truncate(spaces, 100, keep="both")
-    with pytest.raises(PieceTooLong):
-        encoding.truncate("a" * 200_000, 3000, marker="é" * 2000)
-    assert encoding.count(encoding.truncate(spaces, 5, keep="both")) == 5
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
+@pytest.mark.parametrize(
+    "unit", ["a", " ", "日本", "\u0301", "<|endof", "a" * 400 + "<|endoftext|>"]
+)
+@pytest.mark.parametrize(
+    "marker",
+    ["", "a", " [… 12 characters …] ", "é" * 100],
+    ids=["none", "letter", "sentence", "long"],
+)
+def test_beside_other_text_the_longest_is_kept(name: str, unit: str, marker: str) -> None:
+    """Law T5 beside a marker, and for the end behind the start, in text without split points."""
+    encoding, allowed = get_encoding(name), {"<|endoftext|>"}
+    text = unit * (20_000 // len(unit))
+
+    def fits(start: int, end: int) -> bool:
+        joined = text[:start] + marker + text[end:]
+        return encoding.count(joined, allowed_special=allowed) <= budget
+
+    least = encoding.count(marker)
+    names = [match.span() for match in re.finditer(r"<\|endoftext\|>", text)]
+    for keep, more in itertools.product(KEEPS, (3, 150, 600)):
+        budget = least + more
+        found = truncated(
+            encoding,
+            text,
+            budget,
+            keep=keep,
+            level="code_point",
+            marker=marker,
+            allowed_special=allowed,
+        )
+        if not found.truncated:
+            continue
+        start = max((end for start, end in found.kept if start == 0), default=0)
+        end = min((start for start, end in found.kept if end == len(text)), default=len(text))
+        assert fits(start, end)
+        for step in range(1, min(200, end - start)):
+            longer = (start + step, end) if keep == "start" else (start, end - step)
+            if not any(low < place < high for place in longer for low, high in names):
+                assert not fits(*longer)
 
 
 @pytest.mark.parametrize("backend", ["native", "reference"])

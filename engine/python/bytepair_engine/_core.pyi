@@ -111,10 +111,10 @@ class Bpe:
         self, text: Text, allowed: SpecialSet, disallowed: SpecialSet, limit: int | None
     ) -> int: ...
     def fit_start(
-        self, text: str, budget: int, is_complete: bool, near: int
+        self, text: str, budget: int, is_complete: bool, near: int, after: str | None
     ) -> tuple[list[tuple[int, int, int]], int | None, list[tuple[int, int]]] | None: ...
     def fit_end(
-        self, text: str, budget: int, is_complete: bool
+        self, text: str, budget: int, is_complete: bool, before: str
     ) -> tuple[int | None, list[tuple[int, int]]] | None: ...
     def chunks(
         self,

@@ -11,7 +11,7 @@ pub enum OffsetUnit {
 /// Converts non-decreasing byte offsets to another unit, in place.
 ///
 /// A byte inside a character becomes the offset of that character. The end of the text becomes its
-/// length. With `Byte`, nothing changes.
+/// length, and a place beyond it that many more. With `Byte`, nothing changes.
 pub fn in_units(text: &str, mut starts: Vec<usize>, unit: OffsetUnit) -> Vec<usize> {
     if unit == OffsetUnit::Byte {
         return starts;
@@ -27,7 +27,7 @@ pub fn in_units(text: &str, mut starts: Vec<usize>, unit: OffsetUnit) -> Vec<usi
                 _ => 1,
             };
         }
-        *start = offset + if *start == text.len() { width } else { 0 };
+        *start = offset + start.checked_sub(text.len()).map_or(0, |more| width + more);
     }
     starts
 }

@@ -9,7 +9,7 @@ use super::located::Step;
 use super::model::Model;
 use super::{NameSet, Pipeline, pre_tokenise};
 use crate::cancel;
-use crate::fit::{End, ceil};
+use crate::fit::{Counts, End, ceil};
 
 /// The starts of a text, or leftwards its ends, up to the unit at hand of a piece.
 #[derive(Default)]
@@ -18,7 +18,9 @@ struct Cuts<'a> {
     budget: usize,
     /// What a pipeline puts before a text, unless it starts with the second one.
     front: [Vec<u8>; 2],
-    found: End,
+    /// What `Bpe::fit_end` returns.
+    beyond: Option<usize>,
+    counts: Counts,
     /// The last place.
     place: usize,
     /// The ids of the pieces and tokens before, and of the unit and them.
@@ -83,12 +85,12 @@ impl Pipeline {
             wanted = wanted && cuts.step(&self.model, &step, is_within);
         }
         if front.is_some() {
-            cuts.found.counts.reverse();
-        } else if cuts.found.beyond.is_none() {
+            cuts.counts.reverse();
+        } else if cuts.beyond.is_none() {
             cuts.is_beyond = false; // what follows is not known
             cuts.go_to(text.len());
         }
-        (found.is_ok() && !cancel::is_set()).then_some(cuts.found)
+        (found.is_ok() && !cancel::is_set()).then_some((cuts.beyond, cuts.counts))
     }
 }
 
@@ -107,18 +109,18 @@ impl Cuts<'_> {
             self.place = place;
         }
         if self.is_beyond && self.place != before {
-            self.found.beyond = Some(if self.growing.leftwards {
+            self.beyond = Some(if self.growing.leftwards {
                 before
             } else {
                 place
             });
         }
-        self.found.beyond.is_none() && !cancel::is_set()
+        self.beyond.is_none() && !cancel::is_set()
     }
 
     fn give(&mut self) {
         let given = self.count.map(|count| (self.place, count));
-        self.found.counts.extend(given);
+        self.counts.extend(given);
     }
 
     /// Go on with an added token, or with a piece; leftwards, one that is within a stretch of text.
@@ -183,9 +185,9 @@ impl Cuts<'_> {
         self.place = self.place.max(last);
         if wanted && leftwards {
             self.place = start;
-            self.found.beyond = self.is_beyond.then_some(start);
+            self.beyond = self.is_beyond.then_some(start);
         }
-        wanted && self.found.beyond.is_none()
+        wanted && self.beyond.is_none()
     }
 
     /// The ids from the units of a piece from `start` on, after what is put before them.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyInt, PyList, PyString};
 
-use super::fit;
 use super::guard::{detached, guarded, pattern_error, released};
 use super::ids::{array_of, list_of};
 use super::small_int;
@@ -109,28 +108,6 @@ impl Bpe {
         texts.iter().try_for_each(|text| string(text).map(drop))?;
         let batch = on_texts(py, &self.core, &texts, encode)?;
         batch.iter().map(|ids| list_of(py, ids)).collect()
-    }
-
-    /// Finds the longest start of ordinary text that fits. None if `text`, which is the start of a
-    /// longer text, is too short to decide it.
-    fn fit_start(
-        &self,
-        text: &Bound<'_, PyString>,
-        budget: usize,
-        is_complete: bool,
-        near: usize,
-    ) -> PyResult<fit::Found> {
-        fit::fit_start(&self.core, text, budget, is_complete, near)
-    }
-
-    /// Finds where to search for the longest end of ordinary text that fits.
-    fn fit_end(
-        &self,
-        text: &Bound<'_, PyString>,
-        budget: usize,
-        is_complete: bool,
-    ) -> PyResult<fit::FoundEnd> {
-        fit::fit_end(&self.core, text, budget, is_complete)
     }
 
     fn count_batch(

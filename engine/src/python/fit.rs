@@ -3,75 +3,88 @@
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use super::encoding::Bpe;
 use super::guard::released;
+use super::pipeline::{Pipeline, PipelineNames};
 use super::text::utf8;
-use crate::bpe::Bpe;
-use crate::fit::Counts;
+use crate::fit::{End, Start};
 use crate::output::offsets::{OffsetUnit, in_units};
-use crate::pipeline::{NameSet, Pipeline};
 
 /// Checkpoints (place, valid_from, count), the place beyond, and counts by place.
-pub(super) type Found = Option<(
+type Found = Option<(
     Vec<(usize, usize, usize)>,
     Option<usize>,
     Vec<(usize, usize)>,
 )>;
 
-/// The place beyond, and counts by place.
-pub(super) type FoundEnd = Option<(Option<usize>, Vec<(usize, usize)>)>;
+#[pymethods]
+impl Bpe {
+    /// Finds the longest start of ordinary text that fits. None if `text`, which is the start of a
+    /// longer text, is too short to decide it.
+    fn fit_start(
+        &self,
+        text: &Bound<'_, PyString>,
+        budget: usize,
+        is_complete: bool,
+        near: usize,
+        after: Option<&str>,
+    ) -> PyResult<Found> {
+        let utf8 = utf8(text)?;
+        released(text.py(), utf8.len(), || {
+            let start = Start {
+                text: utf8,
+                is_complete,
+                near,
+                after,
+            };
+            let fit = self.core.fit_start(start, budget)?;
+            let found = &fit.checkpoints;
+            let places = in_code_points(utf8, found.iter().map(|at| at.place));
+            let valid_from = in_code_points(utf8, found.iter().map(|at| at.valid_from));
+            let counts = found.iter().map(|at| at.count);
+            let checkpoints = places.into_iter().zip(valid_from).zip(counts);
+            let checkpoints = checkpoints.map(|((place, from), count)| (place, from, count));
+            let (beyond, counts) = end(utf8, (fit.beyond, fit.counts));
+            Some((checkpoints.collect(), beyond, counts))
+        })
+    }
 
-/// See `Bpe::fit_start`.
-pub(super) fn fit_start(
-    core: &Bpe,
-    text: &Bound<'_, PyString>,
-    budget: usize,
-    is_complete: bool,
-    near: usize,
-) -> PyResult<Found> {
-    let utf8 = utf8(text)?;
-    released(text.py(), utf8.len(), || {
-        let fit = core.fit_start(utf8, budget, is_complete, near)?;
-        let found = &fit.checkpoints;
-        let places = in_code_points(utf8, found.iter().map(|at| at.place));
-        let valid_from = in_code_points(utf8, found.iter().map(|at| at.valid_from));
-        let counts = found.iter().map(|at| at.count);
-        let checkpoints = places.into_iter().zip(valid_from).zip(counts);
-        let checkpoints = checkpoints.map(|((place, from), count)| (place, from, count));
-        let (beyond, counts) = end(utf8, fit.beyond, &fit.counts);
-        Some((checkpoints.collect(), beyond, counts))
-    })
+    /// Finds where to search for the longest end of ordinary text that fits.
+    fn fit_end(
+        &self,
+        text: &Bound<'_, PyString>,
+        budget: usize,
+        is_complete: bool,
+        before: &str,
+    ) -> PyResult<Option<End>> {
+        let utf8 = utf8(text)?;
+        released(text.py(), utf8.len(), || {
+            let found = self.core.fit_end(utf8, budget, is_complete, before)?;
+            Some(end(utf8, found))
+        })
+    }
 }
 
-/// See `Bpe::fit_end`.
-pub(super) fn fit_end(
-    core: &Bpe,
-    text: &Bound<'_, PyString>,
-    budget: usize,
-    is_complete: bool,
-) -> PyResult<FoundEnd> {
-    let utf8 = utf8(text)?;
-    released(text.py(), utf8.len(), || {
-        let found = core.fit_end(utf8, budget, is_complete)?;
-        Some(end(utf8, found.beyond, &found.counts))
-    })
+#[pymethods]
+impl Pipeline {
+    fn cut_counts(
+        &self,
+        text: &Bound<'_, PyString>,
+        allowed: &PipelineNames,
+        budget: usize,
+        front: Option<(String, String)>,
+    ) -> PyResult<Option<End>> {
+        let utf8 = utf8(text)?;
+        let front = front.as_ref().map(|(before, unless)| [&**before, unless]);
+        released(text.py(), utf8.len(), || {
+            let found = self.core.cut_counts(utf8, &allowed.0, budget, front)?;
+            Some(end(utf8, found))
+        })
+    }
 }
 
-/// See `Pipeline::cut_counts`.
-pub(super) fn cut_counts(
-    core: &Pipeline,
-    text: &Bound<'_, PyString>,
-    allowed: &NameSet,
-    budget: usize,
-    front: Option<[&str; 2]>,
-) -> PyResult<FoundEnd> {
-    let utf8 = utf8(text)?;
-    released(text.py(), utf8.len(), || {
-        let found = core.cut_counts(utf8, allowed, budget, front)?;
-        Some(end(utf8, found.beyond, &found.counts))
-    })
-}
-
-fn end(text: &str, beyond: Option<usize>, counts: &Counts) -> (Option<usize>, Counts) {
+/// With places as code points.
+fn end(text: &str, (beyond, counts): End) -> End {
     let places = in_code_points(text, counts.iter().map(|&(place, _)| place));
     let counts = places
         .into_iter()

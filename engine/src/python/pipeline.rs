@@ -4,9 +4,8 @@
 use std::collections::HashMap;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyList, PyString, PyTuple};
+use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyList, PyTuple};
 
-use super::fit::{self, FoundEnd};
 use super::guard::{ERRORS, guarded, pattern_error, raise, released};
 use super::ids::{array_of, list_of, token_ids};
 use super::text::{decoded, located, names_in_text, on_text, on_utf8, python_text};
@@ -22,7 +21,7 @@ use crate::split::Splitter;
 ///
 /// Boxed for the same reason as `SpecialSet`.
 #[pyclass(frozen, module = "bytepair_engine._core")]
-pub(super) struct PipelineNames(Box<NameSet>);
+pub(super) struct PipelineNames(pub(super) Box<NameSet>);
 
 #[pymethods]
 impl PipelineNames {
@@ -35,7 +34,7 @@ impl PipelineNames {
 /// A pipeline.
 #[pyclass(frozen, module = "bytepair_engine._core")]
 pub(super) struct Pipeline {
-    core: Box<pipeline::Pipeline>,
+    pub(super) core: Box<pipeline::Pipeline>,
 }
 
 /// Whether a piece starts as bytes, `whole_first`, byte tokens, the unknown id, `fuse_unknown`,
@@ -124,17 +123,6 @@ impl Pipeline {
         Ok(PipelineNames(Box::new(guarded(py, || {
             NameSet::new(strings)
         })?)))
-    }
-
-    fn cut_counts(
-        &self,
-        text: &Bound<'_, PyString>,
-        allowed: &PipelineNames,
-        budget: usize,
-        front: Option<(String, String)>,
-    ) -> PyResult<FoundEnd> {
-        let front = front.as_ref().map(|(before, unless)| [&**before, unless]);
-        fit::cut_counts(&self.core, text, &allowed.0, budget, front)
     }
 }
 

@@ -101,9 +101,18 @@ class Fits(Protocol):
     has at most `budget` tokens. Positions are code points. `text` is a whole text, or unless
     `is_complete` the start of a longer one (for searches from the end, its end)."""
 
-    def fit_start(self, text: str, budget: int, is_complete: bool, near: int, /) -> Starts | None:
+    def fit_start(
+        self, text: str, budget: int, is_complete: bool, near: int, after: str | None, /
+    ) -> Starts | None:
         """Search for the longest start that fits.
 
+        Args:
+            text: See above.
+            budget: See above.
+            is_complete: See above.
+            near: Maximum length of a pre-token in which every position is to be tried, in bytes.
+            after: What follows the start, and is counted; None for nothing, "" for text that is not
+                known yet and is not counted.
         Returns:
             The checkpoints from which counting can continue (`context.core_search.Checkpoint`); the
             position at and after which no cut fits, None if the whole text fits; and the counts of
@@ -112,9 +121,10 @@ class Fits(Protocol):
         """
 
     def fit_end(
-        self, text: str, budget: int, is_complete: bool, /
+        self, text: str, budget: int, is_complete: bool, before: str, /
     ) -> tuple[int | None, list[tuple[int, int]]] | None:
-        """Search for the longest end that fits.
+        """Search for the longest end that fits. `before` stands before it and is counted; unless it
+        is empty, `text` is known not to fit.
 
         Returns:
             The first position at which an end that fits may start, None if the whole text fits;

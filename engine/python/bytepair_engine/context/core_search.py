@@ -24,6 +24,9 @@ EXTRA_CHARACTERS: Final = 256
 #: Maximum number of characters for each token that it is given at first.
 MAX_CHARACTERS: Final = 1024
 
+#: Characters at the start of a text in which the end of a pre-token may not be known.
+_CONTEXT: Final = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
@@ -52,16 +55,16 @@ class CoreSearch:
         self._characters = CHARACTERS_PER_TOKEN
 
     def forwards(
-        self, start: int, budget: int, is_complete: bool
+        self, start: int, budget: int, is_complete: bool, after: str | None
     ) -> tuple[list[Checkpoint], int | None, dict[int, int]]:
         """Search as `Measure.forwards` does, whose result this is; and return the counts of some
-        texts from `start`, by their end."""
+        texts from `start`, with `after`, by their end."""
         checkpoints = [Checkpoint(start, 0)]
         counts: dict[int, int] = {}
         while True:
             last = checkpoints.pop()
             at, before = last.position, last.count
-            special, found = self._stretch_forwards(at, budget - before, is_complete)
+            special, found = self._stretch_forwards(at, budget - before, is_complete, after)
             if found is None:
                 return [*checkpoints, last], None, counts
             more, beyond, known = found
@@ -77,7 +80,7 @@ class CoreSearch:
             checkpoints.append(Checkpoint(special.end(), checkpoints[-1].count + 1, special.end()))
 
     def _stretch_forwards(
-        self, start: int, budget: int, is_complete: bool
+        self, start: int, budget: int, is_complete: bool, after: str | None
     ) -> tuple[re.Match[str] | None, Starts | None]:
         """Search the ordinary text from `start` to the next special token. Returns that token, None
         for none; and the result, None if a text that is not complete does not decide."""
@@ -92,7 +95,7 @@ class CoreSearch:
             if not window and special is not None:
                 return special, ([(0, 0, 0)], None, [(0, 0)])
             whole = is_all and (special is not None or is_complete)
-            found = self._fits.fit_start(window, budget, whole, self._near)
+            found = self._fits.fit_start(window, budget, whole, self._near, after)
             if found is not None:
                 # The next search starts with slightly more text than this one needed.
                 if special is None:
@@ -136,7 +139,7 @@ class CoreSearch:
             start, before = first if special is None else special.end(), counts[end]
             if start < end:
                 found = self._fits.fit_end(
-                    self._text[start:end], budget - before, is_complete or special is not None
+                    self._text[start:end], budget - before, is_complete or special is not None, ""
                 )
                 if found is None:
                     return False, None
@@ -152,3 +155,21 @@ class CoreSearch:
             end = special.start()
             counts[end] = before + 1
         return is_complete, None
+
+    def behind(
+        self, prefix: str, first: int, end: int, budget: int
+    ) -> tuple[int | None, dict[int, int]]:
+        """Search the ordinary text from `first` to `end` for the longest that ends there and fits
+        behind a prefix, which is ordinary text too.
+
+        Returns:
+            The first position at which one may start; None if that is not known. And the counts of
+            some, by their start.
+        """
+        if not self._points.has_special:
+            first = max(0, first - _CONTEXT)
+        found = self._fits.fit_end(self._text[first:end], budget, True, prefix)
+        beyond, counts = found if found is not None else (None, [])
+        # The end of a pre-token is looked for at a few characters before.
+        beyond = None if beyond is None or beyond <= _CONTEXT else first + beyond
+        return beyond, {first + at: count for at, count in counts}

@@ -64,8 +64,14 @@ class Measure:
         self.counted = 0
         self._characters = CHARACTERS_PER_TOKEN
         # The last counts of the core: from a start, by end; and up to an end, by start.
-        self._counts: tuple[int, dict[int, int]] = 0, {}
-        self._end_counts: tuple[int, dict[int, int]] = 0, {}
+        # Each with what stands beside the text.
+        self._counts: tuple[int, str, dict[int, int]] = 0, "", {}
+        self._end_counts: tuple[int, str, dict[int, int]] = 0, "", {}
+
+    @property
+    def is_core(self) -> bool:
+        """Whether the core searches, which allows for what follows a text."""
+        return self._core is not None
 
     def count(self, text: str, limit: int | None = None) -> int:
         """Return the tokens of a text, or `limit` + 1."""
@@ -83,10 +89,16 @@ class Measure:
         return self.count(before + text, None if limit is None else limit + own) - own
 
     def forwards(
-        self, start: int, budget: int, *, is_complete: bool = True
+        self, start: int, budget: int, *, is_complete: bool = True, after: str | None = None
     ) -> tuple[list[Checkpoint], int | None]:
         """Find where to look for the end of the longest text from `start` within `budget` tokens.
 
+        Args:
+            start: A split point.
+            budget: At least 0.
+            is_complete: Whether no more text follows.
+            after: What follows the cut text and counts too; None for nothing, "" for text that is
+                not known yet and does not count. Without a search in the core it does not count.
         Returns:
             Checkpoints within the budget, ascending; and a position at and after which every text
             exceeds the budget. None if the whole text fits: then the last one is its end. None too
@@ -96,8 +108,8 @@ class Measure:
             PieceTooLong: Too much text has no split point.
         """
         if self._core is not None:
-            checkpoints, place, counts = self._core.forwards(start, budget, is_complete)
-            self._counts = start, counts
+            checkpoints, place, counts = self._core.forwards(start, budget, is_complete, after)
+            self._counts = start, after or "", counts
             return checkpoints, place
         end = len(self.text)
         beyond: int | None = None
@@ -168,6 +180,7 @@ class Measure:
         more = last.count - own
         self._counts = (
             start,
+            "",
             {
                 first + at: count + more
                 for at, count in counts
@@ -281,7 +294,7 @@ class Measure:
                 return [*checkpoints, Checkpoint(start, last.count + count)], None
             if min(ends, default=last.position) - start > LONGEST:
                 return None
-        self._end_counts = checkpoints[0].position, ends
+        self._end_counts = checkpoints[0].position, "", ends
         if place is None:
             return checkpoints, start
         self._characters = (last.position - place) * 5 // (limit * 4 + 4) + 1
@@ -292,7 +305,7 @@ class Measure:
         self, core: CoreSearch, start: int, end: int, budget: int, is_complete: bool
     ) -> tuple[list[Checkpoint], int | None]:
         first, counts = core.backwards(start, end, budget, is_complete)
-        self._end_counts = end, counts
+        self._end_counts = end, "", counts
         checkpoints = [Checkpoint(end, 0)]
         if first is None:
             if start in counts:
@@ -302,6 +315,42 @@ class Measure:
         if near > first:
             checkpoints.append(Checkpoint(near, self.count_after(near, self.text[near:end])))
         return checkpoints, first - 1
+
+    def behind(self, checkpoints: list[Checkpoint], beyond: int, budget: int, prefix: str) -> int:
+        """Search for the longest text up to the first checkpoint of `backwards` that fits behind a
+        prefix.
+
+        Returns:
+            A position at and before which none starts: `beyond`, which is known to be one, or a
+            better one if there is no split point near, so that many positions would be tried.
+        """
+        end = checkpoints[0].position
+        if (
+            self._core is None
+            or beyond >= end
+            or special_names(self._allowed).search(prefix, len(prefix)) is not None
+        ):
+            return beyond
+        first = self.points.outside_special(0, beyond)
+        # The text between special tokens, until some fits.
+        while True:
+            special = self.points.special(first, end)
+            last = end if special is None else special.start()
+            after = self.count_from(checkpoints, last, limit=budget) if last < end else 0
+            if after <= budget:
+                if self.points.last(first, min(first + EXTRA_CHARACTERS, end - 1)) > first:
+                    return beyond
+                found, counts = self._core.behind(prefix, first, last, budget - after)
+                counts = {at: after + count for at, count in counts.items()}
+                counts[last] = after + self.count(prefix)
+                self._end_counts = end, prefix, counts
+                beyond = beyond if found is None else found - 1
+                if any(count <= budget for count in counts.values()):
+                    return beyond
+            if special is None:
+                return beyond
+            first = special.end()
+            beyond = first - 1
 
     def checkpoint_before(self, checkpoints: list[Checkpoint], position: int) -> Checkpoint:
         """Return the last checkpoint of `forwards` that is valid for a text cut at `position`."""
@@ -317,8 +366,8 @@ class Measure:
     ) -> int:
         """Return the tokens from the first one of `forwards` to `position`, followed by `suffix`.
         The result is above `limit` if there are more."""
-        start, counts = self._counts
-        if not suffix and start == checkpoints[0].position and position in counts:
+        start, after, counts = self._counts
+        if suffix == after and start == checkpoints[0].position and position in counts:
             return counts[position]
         checkpoint = self.checkpoint_before(checkpoints, position)
         text = self.text[checkpoint.position : position] + suffix
@@ -340,8 +389,8 @@ class Measure:
         """Return the tokens from `position` to the first one of `backwards`, after a `prefix` that
         follows the split point `start`; 0 for the start of the text. A number above `limit` if
         there are more."""
-        end, counts = self._end_counts
-        if not prefix and end == checkpoints[0].position and position in counts:
+        end, before, counts = self._end_counts
+        if prefix == before and end == checkpoints[0].position and position in counts:
             return counts[position]
         checkpoint = next(
             checkpoint

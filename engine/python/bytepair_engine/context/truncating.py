@@ -35,7 +35,8 @@ from bytepair_engine.vocabulary.special_sets import SpecialTokens
 Keep = Literal["start", "end", "both"]
 
 #: Maximum number of times that a text is counted to cut it where that depends on text beside it: a
-#: marker, or the start with `keep="both"`. Without split points each place needs a count.
+#: marker, or the start with `keep="both"`. Without split points, and unless the core searches, each
+#: place needs a count.
 _MOST_COUNTED: Final = 32
 
 #: Characters that may be counted in addition.
@@ -107,9 +108,9 @@ def truncated(
         InvalidOption: An argument outside its domain.
         PieceTooLong: The text does not fit, and more than 1,024 characters where it would be cut
             have no split point; not for rank tables with a published pattern, nor for pipelines
-            that `context.valid_cuts` and `context.valid_ends` know. For every encoding, if such
-            text stands beside a marker, or beside the start with "both", and is too long to try
-            every place.
+            that `context.valid_cuts` and `context.valid_ends` know. For pipelines also if such text
+            stands beside a marker, or beside the start with "both", and is too long to try every
+            place.
     """
     if keep not in ("start", "end", "both"):
         raise InvalidOption("keep", 'must be "start", "end" or "both"')
@@ -265,12 +266,17 @@ class _Search:
         measure, text = self._measure, self._text
         if keep == "end":
             checkpoints, beyond = measure.backwards(0, len(text), budget, is_complete=not is_part)
-            beyond = self._beside(beyond, self._marker, is_end=True)
+            beyond = self._behind(checkpoints, beyond, budget, self._marker)
             # Split points are known where the rules for them see the text before.
             is_known = beyond is not None and beyond > max(stable_from(text), RULE_CONTEXT)
         else:
             checkpoints, beyond = measure.forwards(0, budget, is_complete=not is_part)
-            beyond = self._beside(beyond, self._marker, is_end=False)
+            if beyond is not None and self._marker:
+                checkpoints, beyond = measure.forwards(
+                    0, budget, is_complete=not is_part, after=self._marker
+                )
+            if beyond is not None and self._marker and not measure.is_core:
+                beyond = beyond_beside_text(self._encoding, measure.points, beyond, is_end=False)
             is_known = beyond is not None and beyond <= stable_until(text)
         return checkpoints, beyond if is_known or not is_part else None
 
@@ -302,22 +308,32 @@ class _Search:
         """Keep the longest start within its share, then the longest end within the rest."""
         measure, length = self._measure, len(self._text)
         share = (budget - self.marker_count) * start_percent // 100
-        checkpoints, beyond = measure.forwards(0, share)
+        checkpoints, beyond = measure.forwards(0, share, after="")
         end, level = self._start(checkpoints, length if beyond is None else beyond, budget, share)
         # The tokens before this checkpoint do not depend on the text after it.
         checkpoint = measure.checkpoint_before(checkpoints, end)
         remaining = budget - checkpoint.count
         rest, beyond = measure.backwards(end, length, remaining)
         prefix = self._text[checkpoint.position : end] + self._marker
-        beyond = self._beside(beyond, prefix, is_end=True)
+        beyond = self._behind(rest, beyond or 0, remaining, prefix, end)
         start, end_level = self._end(rest, beyond or 0, remaining, end, checkpoint.position, prefix)
         return self._made(end, start, end_level if start < length else level)
 
-    def _beside(self, beyond: int | None, other: str, *, is_end: bool) -> int | None:
-        if beyond is None or not other:
+    def _behind(
+        self,
+        checkpoints: list[Checkpoint],
+        beyond: int | None,
+        budget: int,
+        prefix: str,
+        after: int = 0,
+    ) -> int | None:
+        """Return a position at and before which no end after `after` fits behind a prefix, by one
+        at and before which none fits alone."""
+        if beyond is None or not prefix:
             return beyond
-        points = self._measure.points
-        return beyond_beside_text(self._encoding, points, beyond, is_end=is_end)
+        measure = self._measure
+        beyond = beyond_beside_text(self._encoding, measure.points, beyond, is_end=True)
+        return measure.behind(checkpoints, max(after, beyond), budget, prefix)
 
     def _made(self, end: int, start: int, level: Level) -> Truncation:
         """Return the text up to `end`, the marker, and the text from `start`."""
