@@ -9,7 +9,6 @@ pub mod rank_table;
 pub mod short_table;
 pub mod special;
 
-use std::hint::select_unpredictable;
 use std::sync::Arc;
 
 use crate::merge::initial::{Characters, Opening};
@@ -77,10 +76,7 @@ impl Vocabulary {
         }
         let keys = pairs.map(|(start, len)| Key::of(text, start, len));
         let hashes = keys.map(Key::hash);
-        let maybe = hashes.map(|hash| self.may_have(hash));
-        if maybe == [true, true] {
-            self.table.short().fetch(hashes[1]);
-        }
+        let maybe = hashes.map(|hash| self.fetch(hash));
         std::array::from_fn(|i| match maybe[i] {
             true => self.find_short(keys[i], hashes[i]).unwrap_or(NO_RANK),
             false => NO_RANK,
@@ -135,7 +131,7 @@ impl Vocabulary {
     /// Returns the id of a pre-token of at most 15 bytes that is one token; None if it is not.
     #[inline(always)]
     pub fn whole_short(&self, key: Key, hash: u64) -> Option<u32> {
-        let maybe = self.may_have(hash).then_some(key);
+        let maybe = self.fetch(hash).then_some(key);
         maybe.and_then(|key| self.find_short(key, hash))
     }
 
@@ -147,16 +143,12 @@ impl Vocabulary {
         self.table.id_of(&key.bytes()[..key.len()])
     }
 
-    /// Returns whether a key of this hash may be a token, and if so prefetches the memory that
-    /// `find_short` reads.
+    /// Returns whether a key of this hash may be a token, and prefetches the memory that `find_short`
+    /// reads. It does not wait for the filter: most keys of new text are tokens.
     #[inline(always)]
     pub fn fetch(&self, hash: u64) -> bool {
-        let maybe = self.may_have(hash);
-        // Selected without a branch, which would be unpredictable.
-        self.table
-            .short()
-            .fetch(select_unpredictable(maybe, hash, 0));
-        maybe
+        self.table.short().fetch(hash);
+        self.may_have(hash)
     }
 
     /// Prefetches the memory that `fetch` reads.
