@@ -1,7 +1,10 @@
 //! The last boundary of a level before a place, found from the text near it alone: what
 //! `context/boundaries.py` finds, for texts in which letters and line ends are near.
 
+use std::iter;
+
 use crate::breaks::{self, Level};
+use crate::split::bytes::{InstructionSet, Plain};
 use crate::split::is_letter;
 
 /// Bytes that are searched for a letter or a line end before a block and after it.
@@ -54,12 +57,10 @@ pub fn last(
 ) -> Result<Option<usize>, Undecided> {
     let text = part.text;
     if matches!(boundary, Boundary::Line | Boundary::Paragraph) {
-        let mut place = place;
-        while let Some(end) = last_line_end(text, start, place) {
+        for end in line_ends(text.as_bytes(), start, place) {
             if (boundary == Boundary::Line || ends_paragraph(text, end)) && is_wanted(end)? {
                 return Ok(Some(end));
             }
-            place = floor(text, end - 1);
         }
         return Ok(None);
     }
@@ -90,11 +91,13 @@ pub fn between(
     low: usize,
     high: usize,
 ) -> Result<Vec<usize>, Undecided> {
+    let near = &part.text.as_bytes()[low..part.text.len().min(high + 1)];
+    let is_plain = || near.iter().all(|&byte| byte.is_ascii() && byte != b'\r');
     match boundary {
-        Boundary::CodePoint => Ok((low + 1..=high)
+        Boundary::Grapheme if !is_plain() => parts_between(Level::Grapheme, part, low, high),
+        Boundary::CodePoint | Boundary::Grapheme => Ok((low + 1..=high)
             .filter(|&place| part.text.is_char_boundary(place))
             .collect()),
-        Boundary::Grapheme => parts_between(Level::Grapheme, part, low, high),
         Boundary::Word => parts_between(Level::Word, part, low, high),
         Boundary::Sentence => parts_between(Level::Sentence, part, low, high),
         Boundary::Line | Boundary::Paragraph => {
@@ -162,36 +165,26 @@ fn resets(character: char) -> bool {
     }
 }
 
-/// The last line end after `start` and at or before `place`.
-fn last_line_end(text: &str, start: usize, mut place: usize) -> Option<usize> {
-    let bytes = text.as_bytes();
-    while place > start {
-        while let Some(block) = bytes[start..place].last_chunk()
-            && !may_end_line(block)
-        {
-            place -= block.len();
-        }
-        let stop = start.max(place.saturating_sub(32));
-        while place > stop {
-            if ends_line(bytes, place) {
-                return Some(place);
+/// The line ends after `start` and up to `place`, from the last to the first.
+fn line_ends(bytes: &[u8], start: usize, mut place: usize) -> impl Iterator<Item = usize> {
+    // Of the block from `place` on, the bytes that may be the last one of a line.
+    let mut last = 0_u64;
+    let any = iter::from_fn(move || {
+        while last == 0 && place > start {
+            if let Some(block) = bytes[start..place].last_chunk() {
+                let kinds = Plain::kinds(block);
+                let letters = kinds.caseless << 1 | kinds.caseless << 2;
+                last = kinds.newline | kinds.blank & !kinds.space | kinds.trailing & !letters;
+                place -= block.len();
+            } else {
+                (place, last) = (place - 1, 1);
             }
-            place -= 1;
         }
-    }
-    None
-}
-
-/// Whether one of the bytes may be the last one of a line. Written so that a compiler makes few
-/// instructions of it.
-fn may_end_line(block: &[u8; 32]) -> bool {
-    let mut found = 0;
-    for &byte in block {
-        found |= u8::from(byte.wrapping_sub(b'\n') < 4)
-            | u8::from(byte == 0x85)
-            | u8::from(byte & 0xfe == 0xa8);
-    }
-    found != 0
+        let bit = last.checked_ilog2()?;
+        last ^= 1 << bit;
+        Some(place + bit as usize + 1)
+    });
+    any.filter(|&end| ends_line(bytes, end))
 }
 
 /// Whether a line ends at a place: LF, CR LF, CR, VT, FF, NEL, U+2028 or U+2029 stands before it.
@@ -207,6 +200,9 @@ fn ends_line(bytes: &[u8], place: usize) -> bool {
 
 /// Whether a line that ends at `end` is blank, and another ends before it.
 fn ends_paragraph(text: &str, end: usize) -> bool {
+    if end > 1 && text.as_bytes()[end - 2].is_ascii_graphic() {
+        return false;
+    }
     let line = &text[..end];
     let line = line
         .strip_suffix("\r\n")

@@ -138,17 +138,12 @@ fn bytes_beyond(budget: usize) -> usize {
 impl Scan<'_> {
     /// The chunk from `start` on.
     fn chunk(&mut self, next: Next, rule: Rule, known: Option<usize>) -> Result<Chunk, Undecided> {
-        let Next {
-            start,
-            last_end,
-            overlap,
-        } = next;
         let text = self.text;
         let made = |end, count, boundary| Chunk {
-            start,
+            start: next.start,
             end,
             count,
-            overlap,
+            overlap: next.overlap,
             boundary,
         };
         let beyond = match self.beyond(rule.budget, known)? {
@@ -157,7 +152,7 @@ impl Scan<'_> {
         };
         let place = floor(text, beyond - 1);
         let has_line =
-            boundaries::last(Boundary::Line, self.part, start, place, |_| Ok(true))?.is_some();
+            boundaries::last(Boundary::Line, self.part, next.start, place, |_| Ok(true))?.is_some();
         let coarsest_here = if has_line {
             rule.boundary
         } else {
@@ -167,7 +162,7 @@ impl Scan<'_> {
         for boundary in coarse.skip_while(|&boundary| boundary > coarsest_here) {
             let is_fine = matches!(boundary, Boundary::Grapheme | Boundary::CodePoint);
             if let Some((end, count)) = self.last_that_fits(boundary, rule.budget, beyond)?
-                && end > last_end
+                && end > next.last_end
                 && (is_fine || count >= rule.least)
             {
                 return Ok(made(end, count, coarsest(self.part, end, boundary)?));
@@ -198,6 +193,15 @@ impl Scan<'_> {
 
 /// The coarsest boundary at `end`, which is one of `at_least`.
 fn coarsest(part: Excerpt<'_>, end: usize, at_least: Boundary) -> Result<Boundary, Undecided> {
+    let bytes = part.text.as_bytes();
+    // After an ASCII letter or digit, nothing coarser than a word ends.
+    if at_least < Boundary::Word && bytes[end - 1].is_ascii_alphanumeric() {
+        match bytes[end] {
+            b' ' | b'\n' => return Ok(Boundary::Word),
+            after if after.is_ascii_alphanumeric() => return Ok(Boundary::Grapheme),
+            _ => {}
+        }
+    }
     for boundary in BOUNDARIES.into_iter().rev() {
         if boundary == at_least || boundaries::is_at(boundary, part, end)? {
             return Ok(boundary);

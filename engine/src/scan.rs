@@ -24,7 +24,7 @@ const RESTART: usize = 192;
 /// Ends of pre-tokens that are kept when they are passed.
 const MAX_PASSED: usize = 4096;
 
-/// Maximum bytes of a pre-token, and of the text that is searched for a split point.
+/// Maximum bytes of text near a cut that are counted, or searched for a split point.
 const MAX_SPAN: usize = 256;
 
 /// Where there are too many tokens.
@@ -154,7 +154,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Find the next ends of pre-tokens from one on, of text up to `window`. Returns how many of
-    /// `ends` are certain, and of short pre-tokens.
+    /// `ends` are certain.
     fn read(&mut self, at: usize, window: usize) -> Result<usize, Undecided> {
         let seen = &self.text[..window];
         self.core.splitter().fill(seen, at, &mut self.ends);
@@ -167,21 +167,7 @@ impl<'a> Scan<'a> {
                 ends = rest;
             }
         }
-        // The longest is found faster than the first that is too long; there rarely is one.
-        let (mut from, mut longest) = (at, 0);
-        for &end in ends {
-            longest = longest.max(end - from);
-            from = end;
-        }
-        from = at;
-        let short = if longest <= MAX_SPAN {
-            ends.len()
-        } else {
-            ends.iter()
-                .take_while(|&&end| end - std::mem::replace(&mut from, end) <= MAX_SPAN)
-                .count()
-        };
-        (short > 0).then_some(short).ok_or(Undecided)
+        (!ends.is_empty()).then_some(ends.len()).ok_or(Undecided)
     }
 
     /// Where there are more than `budget` tokens. `known`: None for a complete text; otherwise
@@ -229,9 +215,17 @@ impl<'a> Scan<'a> {
         beyond: usize,
     ) -> Result<Option<(usize, usize)>, Undecided> {
         let place = floor(self.text, beyond - 1);
-        let mut count = 0;
+        let (mut count, mut last) = (0, (usize::MAX, 0, 0));
         let found = boundaries::last(boundary, self.part, self.start, place, |end| {
-            count = self.count_to(end)?;
+            if end < last.0 {
+                last = self.last_settled(end)?;
+            }
+            let (_, from, before) = last;
+            // If nothing more fits, text of at least one token is too much.
+            count = match before {
+                before if before >= budget && from < end => budget + 1,
+                before => before + self.core.count_split(&self.text[from..end]),
+            };
             Ok(count <= budget)
         })?;
         Ok(found.map(|end| (end, count)))
@@ -282,28 +276,23 @@ impl<'a> Scan<'a> {
         Ok(None)
     }
 
-    /// The tokens from the start up to a cut.
-    fn count_to(&self, end: usize) -> Result<usize, Undecided> {
+    /// The last end of a pre-token that a text which is cut at `end` has too, after where it is cut
+    /// for that, and the tokens before it.
+    fn last_settled(&self, end: usize) -> Result<(usize, usize, usize), Undecided> {
         let places = &self.places[self.first..];
         let mut index = self.first + places.partition_point(|&place| place <= end);
-        let mut from = self.start;
-        let mut count = 0;
-        while index > self.first {
+        while index > self.first && end - self.places[index - 1] <= MAX_SPAN {
             index -= 1;
-            let place = self.places[index];
-            if end - place > MAX_SPAN {
-                return Err(Undecided);
-            }
-            if self.settled(index) <= end {
-                from = place;
-                count = self.sums.sums[index] - self.before;
-                break;
+            let valid_from = self.settled(index);
+            if valid_from <= end {
+                let count = self.sums.sums[index] - self.before;
+                return Ok((valid_from, self.places[index], count));
             }
         }
-        if end - from > MAX_SPAN {
+        if index > self.first || end - self.start > MAX_SPAN {
             return Err(Undecided);
         }
-        Ok(count + self.core.count_split(&self.text[from..end]))
+        Ok((self.start, self.start, 0))
     }
 
     /// A text that is cut here or later has the same pre-tokens up to the one of an index.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from bytepair_engine import get_encoding, list_encodings
 from bytepair_engine.context import stream
 from bytepair_engine.context.boundaries import LEVELS, Level
 from bytepair_engine.context.measure import Measure
-from bytepair_engine.context.splitting import Chunk, SplitOptions, split
+from bytepair_engine.context.splitting import Chunk, Chunker, SplitOptions, split
 from bytepair_engine.context.stream import StreamChunker
 from bytepair_engine.errors import (
     BudgetTooSmall,
@@ -102,6 +103,33 @@ def test_pieces_give_the_chunks_of_the_whole(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream, "_MORE", 1)  # so that short texts are looked at in parts too
         assert outcome(streamed()) == expected
+
+
+def test_the_core_finds_the_chunks_of_the_definition() -> None:
+    """At every level, with all line ends and near split points, where only the core is fast."""
+    encoding, rng = get_encoding("cl100k_base"), random.Random(20261126)
+    parts = [
+        *"\n\r\v\f\x85\u2028\u2029\t \u00e9\u2014🧠",
+        "\r\n",
+        "\n\n",
+        " word",
+        "a",
+        "日本",
+        "e\u0301",
+    ]
+    parts += ["x" * 70, "語" * 30, "1234"]
+    for _ in range(100):
+        text = "".join(rng.choices(rng.choices(parts, k=rng.randrange(1, 8)), k=rng.randrange(160)))
+        tokens = rng.choice([8, 20, 64])
+        for level in LEVELS:
+            options = SplitOptions(tokens, rng.choice([0, tokens // 2]), level)
+            chunker, chunks = Chunker(encoding, text, options), []
+            while chunker.last_end < len(text):
+                chunk = chunker.next(chunker.start, chunker.last_end)
+                assert chunk is not None
+                chunker.start, chunker.last_end = chunker.next_start(chunk), chunk.end
+                chunks.append(chunk)
+            assert list(split(encoding, text, options)) == chunks, (text, options)
 
 
 def test_a_stream_gives_chunks_before_its_end_and_holds_little() -> None:

@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PySlice, PyString};
 
 use super::encoding::Bpe;
 use super::guard::released;
@@ -19,21 +19,21 @@ type Next = (usize, usize, usize, usize);
 type Rule = (usize, usize, usize, usize);
 
 /// The starts, ends, counts, overlaps and boundaries of the chunks, each in a list: a tuple for each
-/// chunk costs Python more. And where the next one starts.
-type Found = ([Vec<usize>; 5], Next);
+/// chunk costs Python more. Their texts, and where the next one starts.
+type Found<'py> = ([Vec<usize>; 5], Vec<Bound<'py, PyAny>>, Next);
 
 #[pymethods]
 impl Bpe {
     /// Finds the next chunks of ordinary text, as far as the text near them decides.
-    fn chunks(
+    fn chunks<'py>(
         &self,
-        text: &Bound<'_, PyString>,
+        text: &Bound<'py, PyString>,
         here: Next,
         rule: Rule,
         is_start: bool,
         known: Option<usize>,
         most: usize,
-    ) -> PyResult<Found> {
+    ) -> PyResult<Found<'py>> {
         let utf8 = utf8(text)?;
         let (byte, start, last_end, overlap) = here;
         let (budget, least, shared, boundary) = rule;
@@ -41,7 +41,7 @@ impl Bpe {
         if !utf8.is_char_boundary(byte) {
             return Err(PyValueError::new_err("start"));
         }
-        released(text.py(), utf8.len(), || {
+        let (chunks, columns, next) = released(text.py(), utf8.len(), || {
             let rule = chunker::Rule {
                 budget,
                 least,
@@ -83,9 +83,20 @@ impl Bpe {
             let rows: Vec<[usize; 5]> = chunks.iter().map(row).collect();
             let column = |index| rows.iter().map(|row| row[index]).collect();
             let (start, last_end) = (point(next.start), point(next.last_end));
-            let columns = [0, 1, 2, 3, 4].map(column);
-            (columns, (next.start, start, last_end, next.overlap))
-        })
+            let columns: [Vec<usize>; 5] = [0, 1, 2, 3, 4].map(column);
+            (chunks, columns, (next.start, start, last_end, next.overlap))
+        })?;
+        let mut texts = Vec::with_capacity(chunks.len());
+        for (chunk, (&start, &end)) in chunks.iter().zip(columns[0].iter().zip(&columns[1])) {
+            let part = &utf8[chunk.start..chunk.end];
+            // Python would read mostly ASCII text in wide characters to narrow it.
+            texts.push(if part.len() - (end - start) <= part.len() / 16 {
+                PyString::new(text.py(), part).into_any()
+            } else {
+                text.get_item(PySlice::new(text.py(), start as isize, end as isize, 1))?
+            });
+        }
+        Ok((columns, texts, next))
     }
 
     /// Finds the longest start or end of ordinary text that fits, if the text near it decides.

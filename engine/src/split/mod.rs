@@ -1,7 +1,7 @@
 //! Splits text into pre-tokens.
 
 mod blocks;
-mod bytes;
+pub mod bytes;
 mod class;
 mod deepseek;
 mod piece;

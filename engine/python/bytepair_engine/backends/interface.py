@@ -141,7 +141,7 @@ class Fits(Protocol):
         known: int | None,
         most: int,
         /,
-    ) -> tuple[list[list[int]], tuple[int, int, int, int]]:
+    ) -> tuple[list[list[int]], list[str], tuple[int, int, int, int]]:
         """Find the next chunks.
 
         Args:
@@ -156,8 +156,8 @@ class Fits(Protocol):
             most: Maximum number of chunks. Fewer are returned at the end of the text, and before a
                 chunk that the text nearby does not decide.
         Returns:
-            Lists of starts, ends, counts, shared tokens and indices of levels; and `here` of the
-            next chunk.
+            Lists of starts, ends, counts, shared tokens and indices of levels; the texts; and
+            `here` of the next chunk.
         """
 
     def longest(

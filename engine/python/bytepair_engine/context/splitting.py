@@ -184,14 +184,13 @@ class Chunker:
         while found == _CHUNKS:
             shared = self._shared(self.start, self.last_end)
             state = self._byte_of(self.start), self.start, self.last_end, shared
-            columns, state = fits.chunks(text, state, rule, is_start, known, _CHUNKS)
+            columns, texts, state = fits.chunks(text, state, rule, is_start, known, _CHUNKS)
             cancel.check()
             byte, self.start, self.last_end, _ = state
             self._byte = self.start, byte
             starts, ends, counts, overlaps, levels = columns
             if self._frame:
                 counts = [count + self._frame for count in counts]
-            texts = [text[start:end] for start, end in zip(starts, ends, strict=True)]
             # `map` makes the chunks: in a loop that would cost as much as finding them.
             names = map(LEVELS.__getitem__, levels)
             found = len(starts)
