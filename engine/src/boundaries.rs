@@ -1,8 +1,6 @@
 //! The last boundary of a level before a place, found from the text near it alone: what
 //! `context/boundaries.py` finds, for texts in which letters and line ends are near.
 
-use std::iter;
-
 use crate::breaks::{self, Level};
 use crate::split::bytes::{InstructionSet, Plain};
 use crate::split::is_letter;
@@ -169,7 +167,7 @@ fn resets(character: char) -> bool {
 fn line_ends(bytes: &[u8], start: usize, mut place: usize) -> impl Iterator<Item = usize> {
     // Of the block from `place` on, the bytes that may be the last one of a line.
     let mut last = 0_u64;
-    let any = iter::from_fn(move || {
+    let any = std::iter::from_fn(move || {
         while last == 0 && place > start {
             if let Some(block) = bytes[start..place].last_chunk() {
                 let kinds = Plain::kinds(block);

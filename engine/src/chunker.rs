@@ -174,32 +174,30 @@ impl Scan<'_> {
     /// The longest overlap of a chunk with the next one, and where that starts.
     fn overlap(&self, chunk: &Chunk, budget: usize) -> Result<Next, Undecided> {
         let end = chunk.end;
-        let none = Next {
-            start: end,
-            last_end: end,
-            overlap: 0,
-        };
-        if budget == 0 || end == self.text.len() {
-            return Ok(none);
+        let mut found = None;
+        if budget > 0 && end < self.text.len() {
+            found = self.first_that_fits(Boundary::Grapheme, end, chunk.count, budget)?;
         }
-        let found = self.first_that_fits(Boundary::Grapheme, end, chunk.count, budget)?;
-        Ok(found.map_or(none, |(start, overlap)| Next {
+        let (start, overlap) = found.unwrap_or((end, 0));
+        Ok(Next {
             start,
             last_end: end,
             overlap,
-        }))
+        })
     }
 }
 
 /// The coarsest boundary at `end`, which is one of `at_least`.
 fn coarsest(part: Excerpt<'_>, end: usize, at_least: Boundary) -> Result<Boundary, Undecided> {
-    let bytes = part.text.as_bytes();
-    // After an ASCII letter or digit, nothing coarser than a word ends.
-    if at_least < Boundary::Word && bytes[end - 1].is_ascii_alphanumeric() {
-        match bytes[end] {
-            b' ' | b'\n' => return Ok(Boundary::Word),
-            after if after.is_ascii_alphanumeric() => return Ok(Boundary::Grapheme),
-            _ => {}
+    let (before, after) = (part.text.as_bytes()[end - 1], part.text.as_bytes()[end]);
+    let may_end_sentence = !before.is_ascii_graphic() || b".?!\"'()[]{}".contains(&before);
+    // No need to search at most ends of words, and within them.
+    if at_least < Boundary::Word && !may_end_sentence {
+        if matches!(after, b' ' | b'\n') {
+            return Ok(Boundary::Word);
+        }
+        if before.is_ascii_alphanumeric() && after.is_ascii_alphanumeric() {
+            return Ok(Boundary::Grapheme);
         }
     }
     for boundary in BOUNDARIES.into_iter().rev() {

@@ -24,7 +24,7 @@ const RESTART: usize = 192;
 /// Ends of pre-tokens that are kept when they are passed.
 const MAX_PASSED: usize = 4096;
 
-/// Maximum bytes of text near a cut that are counted, or searched for a split point.
+/// Maximum bytes of a pre-token, and of the text that is searched for a split point.
 const MAX_SPAN: usize = 256;
 
 /// Where there are too many tokens.
@@ -154,7 +154,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Find the next ends of pre-tokens from one on, of text up to `window`. Returns how many of
-    /// `ends` are certain.
+    /// `ends` are certain, and of short pre-tokens.
     fn read(&mut self, at: usize, window: usize) -> Result<usize, Undecided> {
         let seen = &self.text[..window];
         self.core.splitter().fill(seen, at, &mut self.ends);
@@ -167,7 +167,15 @@ impl<'a> Scan<'a> {
                 ends = rest;
             }
         }
-        (!ends.is_empty()).then_some(ends.len()).ok_or(Undecided)
+        // Several together are mostly no longer than one may be.
+        let several = ends.iter().skip(3).step_by(4).chain(ends.last());
+        let all = near_ends(at, several.clone()) == several.count();
+        let short = if all {
+            ends.len()
+        } else {
+            near_ends(at, ends.iter())
+        };
+        (short > 0).then_some(short).ok_or(Undecided)
     }
 
     /// Where there are more than `budget` tokens. `known`: None for a complete text; otherwise
@@ -312,4 +320,10 @@ impl<'a> Scan<'a> {
         let reach = self.core.splitter().reach(text.as_bytes(), start, end);
         ceil(self.text, reach + PEEK)
     }
+}
+
+/// How many ends after `at` follow the one before by at most `MAX_SPAN` bytes.
+fn near_ends<'a>(mut at: usize, ends: impl Iterator<Item = &'a usize>) -> usize {
+    ends.take_while(|&&end| end - std::mem::replace(&mut at, end) <= MAX_SPAN)
+        .count()
 }

@@ -81,9 +81,9 @@ impl Bpe {
                 ]
             };
             let rows: Vec<[usize; 5]> = chunks.iter().map(row).collect();
-            let column = |index| rows.iter().map(|row| row[index]).collect();
             let (start, last_end) = (point(next.start), point(next.last_end));
-            let columns: [Vec<usize>; 5] = [0, 1, 2, 3, 4].map(column);
+            let column = |i| rows.iter().map(|row| row[i]).collect::<Vec<_>>();
+            let columns = [0, 1, 2, 3, 4].map(column);
             (chunks, columns, (next.start, start, last_end, next.overlap))
         })?;
         let mut texts = Vec::with_capacity(chunks.len());
