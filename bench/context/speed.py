@@ -14,6 +14,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import product
 from operator import truediv
 from pathlib import Path
@@ -144,17 +145,15 @@ def show_hostile_texts(
     print("|---|" + "---:|" * 10)
     for name, text in texts.items():
         short = text[:SHORT_CHARACTERS]
-        works = [
-            work
-            for times in (1, 2)
-            for work in (
-                lambda times=times: encoding.split(text * times, tokens),  # noqa: B023
-                lambda times=times: encoding.split(text * times, tokens, overlap_tokens=shared),  # noqa: B023
-                lambda times=times: encoding.split(short * times, FEW_TOKENS),  # noqa: B023
-                lambda times=times: encoding.truncate(text * times, kept),  # noqa: B023
-                lambda times=times: encoding.truncate(text * times, kept, keep="end"),  # noqa: B023
-            )
-        ]
+        works: list[Callable[[], object]] = []
+        for whole, part in ((text, short), (text * 2, short * 2)):
+            works += [
+                partial(encoding.split, whole, tokens),
+                partial(encoding.split, whole, tokens, overlap_tokens=shared),
+                partial(encoding.split, part, FEW_TOKENS),
+                partial(encoding.truncate, whole, kept),
+                partial(encoding.truncate, whole, kept, keep="end"),
+            ]
         took = [statistics.median(times) for times in timed_in_turns(works, HOSTILE_ROUNDS)]
         twice = [shown(double / once, 2) for once, double in zip(took[:5], took[5:], strict=True)]
         sizes = [len(each.encode()) for each in (text, text, short)]
