@@ -272,6 +272,12 @@ def test_a_finished_stream_stays_finished(client: TokenizerClient) -> None:
         assert list(stream) == []
 
 
+@pytest.mark.parametrize("ids", [[True], [[1, False]]])
+def test_a_bool_is_no_id(client: TokenizerClient, ids: list[Any]) -> None:
+    with pytest.raises(TypeError, match="ids must be integers or lists of integers"):
+        list(client.decode_stream(ids))
+
+
 def test_an_unknown_encoding(client: TokenizerClient) -> None:
     def model() -> Iterator[int]:
         yield 64

@@ -321,18 +321,26 @@ class IdsBuffer(SendBuffer[list[int]]):
             shift(failure, "byte_offset", self._byte_base)
 
 
+def _id(item: Any) -> int:
+    """`item` as an int. Raises TypeError if it is none, or a bool, which is no id."""
+    if item is True or item is False:
+        raise TypeError
+    return index(item)
+
+
 def _flat(item: object) -> Iterator[int]:
     try:
-        yield index(item)  # type: ignore[arg-type]  # TypeError says whether it can
+        yield _id(item)
         return
     except TypeError:
         if not isinstance(item, Iterable):
             raise
+    lists = (list, tuple)  # making a union for each element costs more than the check
     for element in item:
-        if isinstance(element, list | tuple):
-            yield from map(index, element)
+        if isinstance(element, lists):
+            yield from map(_id, element)
         else:
-            yield index(element)
+            yield _id(element)
 
 
 def _numbers(item: object, given: int) -> tuple[list[int], Exception | None]:
