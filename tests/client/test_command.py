@@ -153,7 +153,7 @@ def test_one_bad_file_does_not_stop_the_others(shell: Shell) -> None:
     for wrong, said in (
         ("part.json", "part.json: "),
         ("role.json", "role.json: message 0: role must be a string"),
-        ("b.txt", "b.txt: not JSON"),
+        ("b.txt", "b.txt: not JSON at line 1 column 1"),
     ):
         output = shell(
             "count-chat", "--format", "openai-chat", wrong, "chat.json", status=1, errors=said

@@ -129,8 +129,11 @@ def _chat(name: str, text: str) -> tuple[list[Any], list[Any]]:
     """The messages and tools of a file: a list of messages, or an object with both."""
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError):
-        raise CommandError(f"{shown(name)}: not JSON") from None
+    except (ValueError, RecursionError) as error:
+        where = ""
+        if isinstance(error, json.JSONDecodeError):
+            where = f" at line {error.lineno} column {error.colno}"
+        raise CommandError(f"{shown(name)}: not JSON{where}") from None
     if isinstance(value, dict):
         messages, tools = value.get("messages"), value.get("tools") or []
     else:
