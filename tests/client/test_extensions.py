@@ -78,10 +78,12 @@ def test_it_cannot_replace_a_command_of_the_client(
 
 
 def test_an_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in (["cuont"], [], ["--encoding"]):
+    for arguments in (["xyz"], ["cuont"], [], ["--encoding"]):
         with pytest.raises(SystemExit, match=r"^2$"):
             main(arguments)
-    assert "invalid choice: 'cuont' (choose from" in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert "invalid choice: 'xyz' (choose from" in printed
+    assert "unknown command 'cuont'; did you mean count?" in printed
 
 
 def test_a_command_that_is_not_installed_says_what_to_install(

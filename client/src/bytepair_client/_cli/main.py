@@ -85,7 +85,15 @@ def _run_other(command: str, arguments: Sequence[str]) -> int:
         extension = _load(command)
         if extension is not None:
             return extension.run(arguments[1:])
-    build_parser(COMMANDS, _summaries()).parse_args(arguments)
+    # Imported here because the client's own commands do not need it.
+    from difflib import get_close_matches
+
+    summaries = _summaries()
+    parser = build_parser(COMMANDS, summaries)
+    similar = get_close_matches(command, [*COMMANDS, *summaries], 1)
+    if similar:
+        parser.error(f"unknown command {command!r}; did you mean {similar[0]}?")
+    parser.parse_args(arguments)
     raise AssertionError("unreachable: the parser exits for an unknown command")
 
 
