@@ -236,6 +236,13 @@ def test_an_id_that_no_encoding_can_have(client: TokenizerClient, bad: int) -> N
         ("ids", lambda c: c.decode(["1"])),
         ("ids", lambda c: c.decode([None])),
         ("ids", lambda c: c.decode(1)),
+        ("ids", lambda c: c.decode([True])),
+        ("ids", lambda c: c.decode_stream(5)),
+        ("pieces", lambda c: c.encode_stream(5)),
+        ("texts", lambda c: c.count_batch(5)),
+        ("batch", lambda c: c.decode_batch(5)),
+        ("chats", lambda c: c.count_chat_batch(5, format="f")),
+        ("messages", lambda c: c.count_chat_batch([5], format="f")),
         ("ids", lambda c: c.decode_batch([1])),
         ("token_id", lambda c: c.get_token("1")),
         ("service", lambda c: c.health(5)),
@@ -301,6 +308,11 @@ def test_a_request_larger_than_the_client_sends(client: TokenizerClient) -> None
     assert error.size is not None
     assert error.size > 2000
     assert "aaa" not in str(error)
+
+
+def test_the_tools_of_a_chat_in_a_batch_are_named(client: TokenizerClient) -> None:
+    with pytest.raises(InvalidOption, match=r"^item 0: tools: must be a list of tools$"):
+        client.count_chat_batch([{"messages": [], "tools": 5}], format="f")
 
 
 def test_ids_of_many_texts_belong_in_a_batch(client: TokenizerClient) -> None:

@@ -105,6 +105,13 @@ def _size(segment: str | SpecialToken) -> int:
     return len((segment if isinstance(segment, str) else segment.token).encode())
 
 
+def checked_iterable(name: str, values: Any) -> Any:
+    """Return `values`. Raises TypeError, with `name`, if it cannot be iterated."""
+    if not any(hasattr(values, each) for each in ("__iter__", "__aiter__", "__getitem__")):
+        raise TypeError(f"{name} must be iterable, not {type(values).__name__}")
+    return values
+
+
 def listed_ids(ids: Iterable[int]) -> Sequence[int]:
     """`ids` as a list or tuple. Raises TypeError if it is not iterable."""
     try:

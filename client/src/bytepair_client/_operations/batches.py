@@ -17,7 +17,7 @@ from bytepair_client._call import Call, Method, Plain, Prepared, Response
 from bytepair_client._operations.requests import AllTextOptions, copied, has_more_bytes
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout
 from bytepair_client._status import from_item, to_item
-from bytepair_client._text import Segments, Text, set_text
+from bytepair_client._text import Segments, Text, checked_iterable, set_text
 
 #: Maximum number of concurrent requests of a batch. This bounds its memory, and keeps the server
 #: busy while the next request is made.
@@ -269,6 +269,7 @@ def text_batch(
     if isinstance(texts, str | bytes | Segments):
         raise TypeError("texts must be an iterable of texts, not one text")
 
+    checked_iterable("texts", texts)
     indices = count()
 
     def measured(text: Text) -> tuple[Message, int]:

@@ -13,7 +13,7 @@ from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import Batch, BatchOptions
 from bytepair_client._operations.requests import EncodingOptions, Filled, fill, set_field
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout, invalid
-from bytepair_client._text import DisallowedSpecial
+from bytepair_client._text import DisallowedSpecial, checked_iterable
 
 CHAT_SERVICE: Final[str] = chat_pb2.DESCRIPTOR.services_by_name["ChatService"].full_name
 COUNT_CHAT = method(chat_pb2.CountChatResponse, "CountChat", CHAT_SERVICE)
@@ -25,7 +25,7 @@ ChatMessages = Iterable[Mapping[str, Any]]
 ChatTools = Iterable[Mapping[str, Any] | str] | None
 #: Messages, or {"messages": …, "tools": …}.
 Chats = Iterable[ChatMessages | Mapping[str, Any]]
-_Chat = tuple[list[Any], list[Any]]
+_Chat = tuple[Any, Any]
 
 _RENDERING = frozenset(chat_pb2.ChatOptions.DESCRIPTOR.fields_by_name)
 _TEXTS = ("name", "reasoning", "tool_call_id", "channel", "recipient", "content_type", "constrain")
@@ -251,7 +251,7 @@ def count_chat_batch(
         chat_pb2.BatchCountChatRequest(),
         one,
         ([], []),
-        map(_chat, chats),
+        map(_chat, checked_iterable("chats", chats)),
         measured,
         defaults,
         format=format,
@@ -263,12 +263,18 @@ def count_chat_batch(
 
 
 def _chat(chat: ChatMessages | Mapping[str, Any]) -> _Chat:
-    """The messages and tools of a chat, as lists."""
+    """The messages and tools of a chat."""
     if not isinstance(chat, Mapping):
-        return list(chat), []
+        return _listed(chat), []
     if "messages" not in chat:  # for example, a message instead of a chat
         raise invalid("chats", 'each must be a list of messages, or a mapping with "messages"')
-    return list(chat["messages"]), list(chat.get("tools") or ())
+    return _listed(chat["messages"]), _listed(chat.get("tools") or ())
+
+
+def _listed(values: Any) -> Any:
+    """A list, which can be read again; `set_chat` rejects what cannot be one."""
+    is_list = isinstance(values, Iterable) and not isinstance(values, str | Mapping)
+    return list(values) if is_list else values
 
 
 def chat_request(

@@ -30,7 +30,7 @@ from bytepair_client._options import (
     stream_timeout,
 )
 from bytepair_client._streams.buffers import IdsBuffer
-from bytepair_client._text import listed_ids, set_ids
+from bytepair_client._text import checked_iterable, listed_ids, set_ids
 
 DECODE = method(tokenizer_pb2.DecodeResponse, "Decode")
 BATCH_DECODE = method(tokenizer_pb2.BatchDecodeResponse, "BatchDecode")
@@ -162,7 +162,7 @@ def decode_batch(
         tokenizer_pb2.BatchDecodeRequest(),
         partial(decode, defaults),
         (),
-        map(listed_ids, batch),
+        map(listed_ids, checked_iterable("batch", batch)),
         measured,
         defaults,
         return_exceptions=return_exceptions,
@@ -233,7 +233,7 @@ def decode_stream(
         **options,
     )
     set_ids(config.prefill_ids, prefill_ids)
-    return _stream_call(defaults, config, ids, stream_timeout(timeout))
+    return _stream_call(defaults, config, checked_iterable("ids", ids), stream_timeout(timeout))
 
 
 def _stream_call(

@@ -22,7 +22,13 @@ from bytepair_client._options import (
     utf8,
 )
 from bytepair_client._streams.buffers import TextBuffer
-from bytepair_client._text import AllowedSpecial, DisallowedSpecial, Text, set_text
+from bytepair_client._text import (
+    AllowedSpecial,
+    DisallowedSpecial,
+    Text,
+    checked_iterable,
+    set_text,
+)
 
 DecodeErrors = Literal["replace", "strict"]
 Level = Literal["code_point", "grapheme", "word", "sentence", "line", "paragraph"]
@@ -198,7 +204,7 @@ class TextStream(Generic[Response, Plain]):
     ) -> StreamCall[Response, Plain]:
         """The call for a text or its pieces, with this configuration."""
         is_one = isinstance(pieces, str | bytes | bytearray | memoryview)
-        source: Any = (pieces,) if is_one else pieces
+        source: Any = (pieces,) if is_one else checked_iterable("pieces", pieces)
         # An iterator returns itself, and cannot be read again.
         can_read_again = (
             self.restarts and isinstance(source, Iterable) and iter(source) is not source
