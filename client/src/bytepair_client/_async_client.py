@@ -11,9 +11,9 @@ import grpc
 
 from bytepair_client._base import BaseClient
 from bytepair_client._call import Method, P, Plain, Prepared, R, Response, StreamCall, method_of
+from bytepair_client._errors import Cancelled
 from bytepair_client._operations import chats, context, decoding, describing, encoding
 from bytepair_client._options import Defaults
-from bytepair_client._status import cut_off
 from bytepair_client._streams.async_stream import AsyncStream, is_being_cancelled
 
 
@@ -133,7 +133,8 @@ class AsyncTokenizerClient(BaseClient):
         except asyncio.CancelledError as error:
             if self._closed.is_set() and not is_being_cancelled():
                 # close() cancelled the call, not this task.
-                raise cut_off(self.target) from error
+                message = f"{self.target}: the client was closed during the call"
+                raise Cancelled(message, code=grpc.StatusCode.CANCELLED.name) from error
             raise
 
     async def _sleep(self, seconds: float) -> None:

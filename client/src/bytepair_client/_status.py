@@ -128,12 +128,6 @@ def to_item(error: errors.TokenizerError) -> text_pb2.Error:
     )
 
 
-def cut_off(target: str) -> errors.Cancelled:
-    """The exception for a call that `close()` cancelled."""
-    message = f"{target}: the client was closed during the call"
-    return errors.Cancelled(message, code=grpc.StatusCode.CANCELLED.name)
-
-
 def _details(serialised: object) -> tuple[Any, Any, float | None]:
     """The service's ErrorInfo if there is one, the BadRequest, and the seconds of RetryInfo.
 
