@@ -24,7 +24,7 @@ from bytepair_engine.errors import (
     SpecialTokenFound,
 )
 from bytepair_engine.toy import toy
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.context_api import KEEPS, Cut, Library
 from support.context_checks import check_truncation
@@ -49,6 +49,7 @@ PARTS += ["🇩🇪", "👨\u200d👩", "क\u094dष", "日本語。", "แม�
     st.booleans(),
     st.sampled_from([0, 30, 50, 100]),
 )
+@example("cl100k_base", "<|endoftext|>" * 2, 1, "start", "code_point", " …", True, 0)
 def test_the_longest_that_fits_is_kept(
     name: str,
     text: str,

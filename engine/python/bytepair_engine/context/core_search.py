@@ -93,7 +93,8 @@ class CoreSearch:
             is_all = special is not None or end == len(self._text)
             window = self._text[start:end]
             if not window and special is not None:
-                return special, ([(0, 0, 0)], None, [(0, 0)])
+                # With text after it, the place has no count yet.
+                return special, ([(0, 0, 0)], None, [] if after else [(0, 0)])
             whole = is_all and (special is not None or is_complete)
             found = self._fits.fit_start(window, budget, whole, self._near, after)
             if found is not None:
