@@ -75,12 +75,6 @@ pub fn last(
     Ok(None)
 }
 
-/// Whether a place inside the text is a boundary of a kind.
-pub fn is_at(boundary: Boundary, part: Excerpt<'_>, place: usize) -> Result<bool, Undecided> {
-    let before = floor(part.text, place - 1);
-    Ok(last(boundary, part, before, place, |_| Ok(true))?.is_some())
-}
-
 /// The boundaries of a kind after `low` and up to `high`; where that is the end of the text, the text
 /// is complete.
 pub fn between(

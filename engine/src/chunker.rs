@@ -200,8 +200,10 @@ fn coarsest(part: Excerpt<'_>, end: usize, at_least: Boundary) -> Result<Boundar
             return Ok(Boundary::Grapheme);
         }
     }
+    let low = floor(part.text, end - 1);
     for boundary in BOUNDARIES.into_iter().rev() {
-        if boundary == at_least || boundaries::is_at(boundary, part, end)? {
+        let is_there = || boundaries::last(boundary, part, low, end, |_| Ok(true));
+        if boundary == at_least || is_there()?.is_some() {
             return Ok(boundary);
         }
     }

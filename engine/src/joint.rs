@@ -76,11 +76,8 @@ impl<'a> Joint<'a> {
         let (before, after) = (before.as_bytes(), after.as_bytes());
         let longest = self.core.lengths().longest();
         let most = before.len().min(longest);
-        let near = [
-            &before[before.len() - most..],
-            &after[..after.len().min(longest)],
-        ]
-        .concat();
+        let start = &before[before.len() - most..];
+        let near = [start, &after[..after.len().min(longest)]].concat();
         if near.len() == left.len() + right.len() && self.right.neighbours.is_token(&near) {
             return 1;
         }

@@ -1,6 +1,7 @@
 //! The tokens of every end of a text, each found from shorter ones: `prefixes` the other way round.
 
 use std::collections::HashMap;
+use std::iter;
 
 use crate::boundaries::floor;
 use crate::bpe::Bpe;
@@ -10,6 +11,9 @@ use crate::split::Ends;
 /// The pre-token that holds a token ends where it does for one of these characters: the last ones up
 /// to it.
 const STARTS: usize = 4;
+
+/// The length of an end that is merged whole, in longest tokens.
+const NEAR: usize = 8;
 
 pub struct Suffixes<'a> {
     core: &'a Bpe,
@@ -45,14 +49,14 @@ impl<'a> Suffixes<'a> {
     /// The fewest tokens that can stand from `place` on, whatever stands before. The pre-token that
     /// holds `place` may also have one of `ends`.
     pub fn least(&mut self, place: usize, mut ends: Vec<usize>) -> usize {
-        let mut start = floor(self.text, place);
-        for _ in 0..STARTS {
-            ends.push(self.end_of(start));
-            if start == 0 {
-                break;
-            }
-            start = floor(self.text, start - 1);
-        }
+        let start = floor(self.text, place);
+        let before = self.text[..start].char_indices().rev();
+        let starts = before.map(|(start, _)| start).take(STARTS - 1);
+        ends.extend(
+            iter::once(start)
+                .chain(starts)
+                .map(|start| self.end_of(start)),
+        );
         ends.sort_unstable();
         ends.dedup();
         let ends = ends.into_iter().filter(|&end| end > place);
@@ -116,6 +120,9 @@ impl<'a> Suffixes<'a> {
                 return (token, count + 1);
             }
         }
+        if let Some(found) = self.longest_tokens(place, end) {
+            return found;
+        }
         // One token may be a whole pre-token that its bytes do not merge to. It has no neighbours.
         let (ids, mut at) = (core.ids_of(piece), place);
         for (index, &id) in ids.iter().enumerate() {
@@ -123,5 +130,36 @@ impl<'a> Suffixes<'a> {
             at += core.token_length(id);
         }
         self.known[&(end, place)]
+    }
+
+    /// The same if the tokens of a long part are the longest ones, one after another, as for a run of
+    /// one character; otherwise None.
+    fn longest_tokens(&mut self, place: usize, end: usize) -> Option<(u32, usize)> {
+        let (lengths, table) = (self.core.lengths(), self.core.table());
+        let (mut tokens, mut at) = (Vec::new(), place);
+        while end - at > NEAR * lengths.longest() && !self.known.contains_key(&(end, at)) {
+            let piece = &self.text.as_bytes()[at..end];
+            let longest = (1..=lengths.longest_from(piece)).rev();
+            let token = longest
+                .filter_map(|length| table.id_of(&piece[..length]))
+                .next()?;
+            if let Some(&(_, last)) = tokens.last()
+                && !self.neighbours.are(last, token)
+            {
+                return None;
+            }
+            tokens.push((at, token));
+            at += self.core.token_length(token);
+        }
+        tokens.last()?;
+        let (mut next, mut count) = self.first(at, end);
+        for (at, token) in tokens.into_iter().rev() {
+            if !self.neighbours.are(token, next) {
+                return None;
+            }
+            (next, count) = (token, count + 1);
+            self.known.insert((end, at), (next, count));
+        }
+        Some((next, count))
     }
 }

@@ -152,6 +152,18 @@ def test_nothing_fits_beyond_what_the_core_searches_beside_other_text() -> None:
                 assert check_end(fits, case.count, text, "", budget, other)
 
 
+@pytest.mark.slow
+def test_nothing_fits_beyond_what_the_core_searches_of_a_run() -> None:
+    """Most of its tokens are the longest ones, one after another, up to near the end."""
+    for case in cases(300):
+        fits, rng = case.encoding.fits, case.rng
+        assert fits is not None
+        for _ in range(3):
+            text = case.text(3) + rng.choice(case.parts) * rng.randrange(100) + case.text(3)
+            before = case.text() or "x"
+            assert check_end(fits, case.count, text, "", rng.randrange(60), before)
+
+
 def check_start(
     fits: Fits,
     count: Callable[[str], int],

@@ -274,13 +274,4 @@ mod tests {
         }
         assert_eq!(list.into_vec(), expected);
     }
-
-    #[test]
-    fn a_count_stops_one_past_its_limit() {
-        for (pushed, limit, expected) in [(0, 0, 0), (3, 2, 3), (9, 2, 3), (2, 2, 2)] {
-            let mut count = Count::new(limit);
-            (0..pushed).for_each(|id| count.push(id));
-            assert_eq!(count.result(), expected);
-        }
-    }
 }

@@ -108,15 +108,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_in_the_order_of_the_items() {
-        for threads in 1..5 {
-            let squares = map(threads, 0..1000_u64, |n| n * n);
-            assert!(squares.into_iter().eq((0..1000).map(|n| n * n)));
-        }
-        assert!(map(3, 0..0, |n: u64| n).is_empty());
-    }
-
-    #[test]
     fn the_requested_number_of_threads_work() {
         let all_here = Barrier::new(3);
         let threads = map(3, 0..3, |_| {

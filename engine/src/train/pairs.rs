@@ -102,12 +102,16 @@ impl Pairs {
         }
     }
 
-    /// Add a new pair, and return its slot.
-    pub fn add(&mut self, pair: Pair) -> u32 {
+    /// Add a new pair, at the next slot.
+    pub fn add(&mut self, left: u32, right: u32, count: i64, list: List) {
         let slot = self.pairs.len() as u32;
-        self.index.insert(key(pair.left, pair.right), slot);
-        self.pairs.push(pair);
-        slot
+        self.index.insert(key(left, right), slot);
+        self.pairs.push(Pair {
+            left,
+            right,
+            count,
+            list,
+        });
     }
 }
 

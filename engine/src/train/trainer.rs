@@ -73,9 +73,9 @@ impl Trainer {
             merges: Vec::new(),
             length,
         };
-        for pair in trainer.words.byte_pairs(&mut trainer.pairs) {
-            let slot = trainer.pairs.add(pair);
-            trainer.enqueue(slot);
+        trainer.words.add_byte_pairs(&mut trainer.pairs);
+        for slot in 0..trainer.pairs.len() {
+            trainer.enqueue(slot as u32);
         }
         Ok(trainer)
     }
@@ -213,34 +213,20 @@ impl Trainer {
         for (&before, &list) in sides.left.ids.iter().zip(&lists) {
             let count = sides.left.weight(before);
             self.pairs.adjust(before, left, -count);
-            self.pairs.add(Pair {
-                left: before,
-                right: token,
-                count,
-                list,
-            });
+            self.pairs.add(before, token, count, list);
         }
         sides.right.lists(&mut self.pairs, &mut lists);
         for (&after, &list) in sides.right.ids.iter().zip(&lists) {
             let count = sides.right.weight(after);
             self.pairs.adjust(right, after, -count);
-            self.pairs.add(Pair {
-                left: token,
-                right: after,
-                count,
-                list,
-            });
+            self.pairs.add(token, after, count, list);
         }
         if !sides.runs.is_empty() {
             // `left` followed the previous token; now the new token does.
             self.pairs.adjust(token, left, -sides.run_weight);
             let runs = self.pairs.keep(sides.runs.as_slice().into());
-            self.pairs.add(Pair {
-                left: token,
-                right: token,
-                count: sides.run_weight,
-                list: List::new(runs, 0, sides.runs.len()),
-            });
+            let list = List::new(runs, 0, sides.runs.len());
+            self.pairs.add(token, token, sides.run_weight, list);
         }
         for slot in first..self.pairs.len() {
             self.enqueue(slot as u32);

@@ -6,7 +6,7 @@
 //! position that was the start of a token still is if and only if its slot holds that token.
 
 use super::counts::Counts;
-use super::pairs::{List, Pair, Pairs};
+use super::pairs::{List, Pairs};
 
 const INVALID: u32 = u32::MAX;
 /// The separator between words.
@@ -147,8 +147,8 @@ impl Words {
         Some(words)
     }
 
-    /// All pairs of adjacent bytes.
-    pub fn byte_pairs(&self, pairs: &mut Pairs) -> Vec<Pair> {
+    /// Adds all pairs of adjacent bytes.
+    pub fn add_byte_pairs(&self, pairs: &mut Pairs) {
         let adjacent = || {
             self.slots.windows(2).enumerate().filter_map(|(at, two)| {
                 let (left, right) = (two[0].id, two[1].id);
@@ -173,15 +173,10 @@ impl Words {
             next[pair] += 1;
         }
         let chunk = pairs.keep(positions.into());
-        (0..1 << 16)
-            .filter(|&pair| number[pair] > 0)
-            .map(|pair| Pair {
-                left: pair as u32 >> 8,
-                right: pair as u32 & 0xff,
-                count: weight[pair],
-                list: List::new(chunk, next[pair] - number[pair], number[pair]),
-            })
-            .collect()
+        for pair in (0..1 << 16).filter(|&pair| number[pair] > 0) {
+            let list = List::new(chunk, next[pair] - number[pair], number[pair]);
+            pairs.add(pair as u32 >> 8, pair as u32 & 0xff, weight[pair], list);
+        }
     }
 
     /// Whether a position of the pair is still valid.
