@@ -6,7 +6,7 @@ import json as standard
 from typing import Any
 
 import pytest
-from bytepair.v1 import chat_pb2, text_pb2, tokenizer_pb2
+from bytepair.v1 import chat_pb2, text_pb2, token_pb2, tokenizer_pb2
 from bytepair_server.errors import InvalidField
 from bytepair_server.rpc import json
 from google.protobuf import json_format
@@ -133,6 +133,8 @@ def test_an_error_of_json_names_the_field_or_place_and_no_value(raw: bytes, said
         (b'{"options": 5}', "options: must be an object"),
         (b'{"options": {"formatOptions": []}}', "options.formatOptions: must be an object"),
         (b'{"options": {"formatOptions": {"a": 5}}}', "options.formatOptions['a']: must be a stri"),
+        (b'{"options": {"formatOptions": {"a": "", "a": ""}}}', "options.formatOptions['a']: is"),
+        (b'{"options": {"pastReasoning": 1e999}}', "options.pastReasoning: must be one of PAST_RE"),
     ],
 )
 def test_an_error_of_a_chat_in_json_names_the_field(raw: bytes, said: str) -> None:
@@ -159,10 +161,32 @@ def test_an_error_of_a_chat_in_json_names_the_field(raw: bytes, said: str) -> No
             st.builds(tokenizer_pb2.CountResult, count=st.integers(0, 2**63))
             | st.builds(
                 tokenizer_pb2.CountResult,
-                error=st.builds(text_pb2.Error, reason=st.text("ab", max_size=2)),
+                error=st.builds(
+                    text_pb2.Error,
+                    code=st.integers(0, 16),
+                    reason=st.text("ab", max_size=2),
+                    metadata=st.dictionaries(st.text("ab"), st.text("ab"), max_size=2),
+                ),
             ),
             max_size=2,
         ),
+    )
+    | st.builds(
+        token_pb2.GetTokenResponse,
+        kind=st.sampled_from(token_pb2.TokenKind.values()),
+        parts=st.lists(
+            st.builds(
+                token_pb2.TokenPart,
+                spelling=st.binary(max_size=4),
+                order=st.floats(allow_nan=False, allow_infinity=False),
+            ),
+            max_size=2,
+        ),
+    )
+    | st.builds(
+        chat_pb2.CountChatResponse,
+        message_counts=st.lists(st.integers(0, 2**63), max_size=3),
+        accuracy=st.sampled_from(chat_pb2.Accuracy.values()),
     )
 )
 def test_answers_are_written_as_protobuf_writes_them(answer: Message) -> None:
