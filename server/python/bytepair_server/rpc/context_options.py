@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from bytepair.v1 import context_pb2, text_pb2
+from bytepair_engine.backends.text_length import text_length
 from bytepair_engine.context.boundaries import LEVELS, Level
 from bytepair_engine.context.splitting import DEFAULT_MIN_FILL_PERCENT, Chunk, SplitOptions
 from bytepair_engine.context.truncating import Keep
@@ -16,6 +17,8 @@ from bytepair_server.catalog import Entry
 from bytepair_server.errors import InvalidField
 from bytepair_server.rpc.content import Unit
 from bytepair_server.rpc.options import chosen
+
+_HasSplit = context_pb2.SplitRequest | context_pb2.SplitStreamConfig
 
 #: Larger values mean the same: no text has as many tokens, and the engine counts in machine words.
 _MAX_TOKENS: Final = 1 << 40
@@ -63,9 +66,7 @@ def tokens_of(value: int) -> int:
     return min(value, _MAX_TOKENS)
 
 
-def split_options(
-    request: context_pb2.SplitRequest | context_pb2.SplitStreamConfig, rule: SpecialRule
-) -> SplitOptions:
+def split_options(request: _HasSplit, rule: SpecialRule) -> SplitOptions:
     """Return the options of a split. Raises InvalidOption if the engine rejects them."""
     has_fill = request.HasField("min_fill_percent")
     return SplitOptions(
@@ -78,62 +79,40 @@ def split_options(
     )
 
 
-class Offsets:
-    """Converts positions in code points to the requested unit."""
-
-    def __init__(self, unit: Unit) -> None:
-        self._unit: Final = unit
-
-    def of(self, text: str, positions: Iterable[int]) -> dict[int, int]:
-        """Convert positions of a text, in one pass over it."""
-        ordered = sorted(set(positions))
-        if self._unit == "code_point" or text.isascii():
-            return dict(zip(ordered, ordered, strict=True))
-        found, last, total = {}, 0, 0
-        for position in ordered:
-            total += self.length(text[last:position])
-            found[position] = total
-            last = position
-        return found
-
-    def ranges(self, text: str, kept: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Convert ranges of a text, in ascending order."""
-        found, last, offset = [], 0, 0
-        for start, end in kept:
-            begin = offset + self.length(text[last:start])
-            last, offset = end, begin + self.length(text[start:end])
-            found.append((begin, offset))
-        return found
-
-    def length(self, text: str) -> int:
-        """Return the length of a text."""
-        if self._unit == "code_point" or text.isascii():
-            return len(text)
-        return len(text.encode()) if self._unit == "byte" else len(text.encode("utf-16-le")) // 2
+def converted(text: str, positions: Iterable[int], unit: Unit) -> dict[int, int]:
+    """Convert positions in code points to `unit`, in one pass over the text."""
+    ordered = sorted(set(positions))
+    if unit == "code_point" or text.isascii():
+        return dict(zip(ordered, ordered, strict=True))
+    found, last, total = {}, 0, 0
+    for position in ordered:
+        total += text_length(text[last:position], unit)
+        found[position] = total
+        last = position
+    return found
 
 
 class ChunkWriter:
     """Writes chunks as messages, in order, with offsets in the requested unit."""
 
-    def __init__(
-        self, entry: Entry, rule: SpecialRule, unit: Unit, *, with_text: bool, with_ids: bool
-    ) -> None:
+    def __init__(self, entry: Entry, rule: SpecialRule, request: _HasSplit) -> None:
+        """Write the chunks of a request. Raises InvalidField for an unknown unit."""
         self._entry: Final = entry
         self._rule: Final = rule
-        self._offsets: Final = Offsets(unit)
-        self._with_text: Final = with_text
-        self._with_ids: Final = with_ids
+        self._unit: Final = unit_of(request.unit)
+        self._with_text: Final = request.with_text
+        self._with_ids: Final = request.with_ids
         # The last chunk: its start in code points and in the unit, and its text.
         self._before = 0, 0, ""
 
     def write(self, chunk: Chunk) -> context_pb2.Chunk:
         """Return the message of the next chunk."""
         start, offset, text = self._before
-        begin = offset + self._offsets.length(text[: chunk.start - start])
+        begin = offset + text_length(text[: chunk.start - start], self._unit)
         self._before = chunk.start, begin, chunk.text
         message = context_pb2.Chunk(
             start=begin,
-            end=begin + self._offsets.length(chunk.text),
+            end=begin + text_length(chunk.text, self._unit),
             count=chunk.count,
             end_level=LEVEL_NUMBERS[chunk.level],  # type: ignore[arg-type]
             overlap=chunk.overlap,

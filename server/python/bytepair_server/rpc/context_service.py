@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Final
 
 from bytepair.v1 import context_pb2
@@ -22,7 +23,7 @@ from bytepair_server.rpc.content import record_special
 from bytepair_server.rpc.context_options import (
     LEVEL_NUMBERS,
     ChunkWriter,
-    Offsets,
+    converted,
     cut_options,
     split_options,
     tokens_of,
@@ -111,13 +112,7 @@ class ContextService:
 
     def split(self, request: context_pb2.SplitRequest, call: Call) -> bytes:
         entry, rule = self._options.text(request, call, AS_TEXT)
-        writer = ChunkWriter(
-            entry,
-            rule,
-            unit_of(request.unit),
-            with_text=request.with_text,
-            with_ids=request.with_ids,
-        )
+        writer = ChunkWriter(entry, rule, request)
         options = split_options(request, rule)
         text = request.text
         utf8 = text.encode()
@@ -139,7 +134,7 @@ class ContextService:
 
     def inspect(self, request: context_pb2.InspectRequest, call: Call) -> bytes:
         entry = self._options.entry(request.encoding, request.expected_fingerprint, call)
-        offsets = Offsets(unit_of(request.unit))
+        unit = unit_of(request.unit)
         most = request.max_findings if request.HasField("max_findings") else MAX_FINDINGS
         limits.check("max_findings", most, MAX_FINDINGS, "findings")
         text = request.text
@@ -154,7 +149,7 @@ class ContextService:
         )
         call.tokens = found.count
         ends = [end for finding in found.findings for end in (finding.start, finding.end)]
-        at = offsets.of(text, [*ends, found.stable_end])
+        at = converted(text, [*ends, found.stable_end], unit)
         return context_pb2.InspectResponse(
             findings=[
                 context_pb2.Finding(
@@ -219,7 +214,8 @@ class ContextService:
             start = 0 if found.kept[0][0] == 0 else len(utf8) - len(utf8_kept)
             ranges = [(start, start + len(utf8_kept))]
         else:
-            ranges = Offsets(unit).ranges(text, found.kept)
+            at = converted(text, chain.from_iterable(found.kept), unit)
+            ranges = [(at[start], at[end]) for start, end in found.kept]
         original = self._original(found, text, entry, rule) if request.count_original else None
         return truncation_fields(b"" if request.ranges_only else utf8_kept, found, ranges, original)
 

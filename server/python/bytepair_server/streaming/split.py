@@ -13,7 +13,7 @@ from bytepair_engine.errors import BudgetTooSmall
 
 from bytepair_server.auth.policy import AS_TEXT, SpecialRule
 from bytepair_server.catalog import Entry
-from bytepair_server.rpc.context_options import ChunkWriter, split_options, unit_of
+from bytepair_server.rpc.context_options import ChunkWriter, split_options
 from bytepair_server.streaming.text import TextSession, unsplittable
 
 
@@ -26,13 +26,7 @@ class SplitSession(TextSession):
     _DEFAULT_ACTION = AS_TEXT
 
     def _open(self, entry: Entry, rule: SpecialRule, config: Any) -> StreamChunker:
-        self._writer = ChunkWriter(
-            entry,
-            rule,
-            unit_of(config.unit),
-            with_text=config.with_text,
-            with_ids=config.with_ids,
-        )
+        self._writer = ChunkWriter(entry, rule, config)
         return StreamChunker(
             entry.encoding,
             split_options(config, rule),
