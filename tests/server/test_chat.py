@@ -10,7 +10,6 @@ import pytest
 from bytepair.v1 import chat_pb2, chat_pb2_grpc, text_pb2
 from bytepair_engine import get_encoding
 from bytepair_engine.chat import count_chat, encode_chat, fit_chat, list_chat_formats
-from bytepair_server.rpc.methods import CHAT_METHODS
 from support.failures import failure
 from support.serving import RunningServer, write_config
 
@@ -63,13 +62,6 @@ def chats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 def stub(server: RunningServer) -> Any:
     # Generated without types.
     return chat_pb2_grpc.ChatServiceStub(server.channel)  # type: ignore[no-untyped-call]
-
-
-def test_every_rpc_of_the_service_is_served() -> None:
-    rpcs = chat_pb2.DESCRIPTOR.services_by_name["ChatService"].methods
-    assert CHAT_METHODS.keys() == {rpc.name for rpc in rpcs}
-    for rpc in rpcs:
-        assert CHAT_METHODS[rpc.name].request_class.DESCRIPTOR is rpc.input_type
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair.v1 import chat_pb2, text_pb2, tokenizer_pb2
 from bytepair_server.rpc.methods import METHODS
 from support.oracle import oracle
 from support.serving import RunningServer
@@ -176,7 +176,12 @@ def test_an_empty_batch_has_no_results(server: RunningServer) -> None:
 
 
 def test_every_rpc_of_the_proto_is_served() -> None:
-    declared = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"].methods
+    services = (tokenizer_pb2, "TokenizerService"), (chat_pb2, "ChatService")
+    declared = [
+        rpc
+        for file, name in services
+        for rpc in file.DESCRIPTOR.services_by_name[name].methods
+    ]
     unary = [rpc for rpc in declared if not rpc.client_streaming and not rpc.server_streaming]
     assert METHODS.keys() == {rpc.name for rpc in unary}
     for rpc in unary:

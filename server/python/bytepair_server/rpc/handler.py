@@ -18,10 +18,9 @@ from bytepair_server.admission.executor import TRIED_SECONDS
 from bytepair_server.errors import InvalidField
 from bytepair_server.rpc import json, limits
 from bytepair_server.rpc.call import Call
-from bytepair_server.rpc.chat_service import SERVICE_NAME as CHAT_SERVICE_NAME
-from bytepair_server.rpc.methods import CHAT_METHODS, METHODS, Rpc
+from bytepair_server.rpc.methods import METHODS, Rpc
 from bytepair_server.rpc.outcome import Outcomes, trailers
-from bytepair_server.rpc.service import SERVICE_NAME, Service
+from bytepair_server.rpc.service import Service
 from bytepair_server.rpc.shared import Shared
 from bytepair_server.transport.interface import Kind, Method, UnaryCall
 
@@ -47,13 +46,12 @@ class UnaryHandlers:
         """All unary RPCs. None has side effects."""
         return [
             Method(
-                f"{service}/{rpc}",
+                method.path,
                 Kind.UNARY,
-                self._handler(method, Outcomes(f"{service}/{rpc}", self._shared)),
+                self._handler(method, Outcomes(method.path, self._shared)),
                 has_no_side_effects=True,
             )
-            for service, methods in ((SERVICE_NAME, METHODS), (CHAT_SERVICE_NAME, CHAT_METHODS))
-            for rpc, method in methods.items()
+            for method in METHODS.values()
         ]
 
     def _handler(self, method: Rpc, outcomes: Outcomes) -> Callable[[UnaryCall], Handling | None]:

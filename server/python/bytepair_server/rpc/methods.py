@@ -25,13 +25,14 @@ Answer = Callable[[Service, Any, Call], bytes]
 Read = Callable[[type[Any], bytes], tuple[Any, int]]
 
 
-def _plain(request_class: type[Message], raw: bytes) -> tuple[Message, int]:
-    return wire.parse(request_class, raw), 0
+def _message(parts: Callable[[Any], int]) -> Read:
+    """Parse the whole message by protobuf; `parts` is the number of its elements."""
 
+    def read(request_class: type[Message], raw: bytes) -> tuple[Message, int]:
+        request = wire.parse(request_class, raw)
+        return request, parts(request)
 
-def _with_items(request_class: type[Any], raw: bytes) -> tuple[Message, int]:
-    request = wire.parse(request_class, raw)
-    return request, len(request.items)
+    return read
 
 
 def _with_chat(request_class: type[Any], raw: bytes) -> tuple[ParsedChat[Any], int]:
@@ -39,13 +40,8 @@ def _with_chat(request_class: type[Any], raw: bytes) -> tuple[ParsedChat[Any], i
     return chat, chat.parts
 
 
-def _with_chats(request_class: type[Any], raw: bytes) -> tuple[Message, int]:
-    request = wire.parse(request_class, raw)
-    return request, parts_of(request)
-
-
-def _never_inline(request_class: type[Message], raw: bytes) -> tuple[Message, int]:
-    return wire.parse(request_class, raw), sys.maxsize
+_plain: Final = _message(lambda _: 0)
+_COUNTS: Final = frozenset({"Count", "BatchCount"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +49,7 @@ class Rpc:
     """How one unary RPC is parsed and answered.
 
     Attributes:
+        path: `package.Service/Method`, without a leading slash.
         request_class: The class of its request.
         response_class: The class of its answer.
         answer: See `Answer`.
@@ -60,6 +57,7 @@ class Rpc:
             `CancelScope` can stop.
     """
 
+    path: str
     request_class: type[Message]
     response_class: type[Message]
     answer: Answer
@@ -75,12 +73,11 @@ def _methods(service: ServiceDescriptor, rows: Mapping[str, tuple[Answer, Read]]
     found = {}
     for name, (answer, read) in rows.items():
         method = service.methods_by_name[name]
+        path = f"{service.full_name}/{name}"
         classes = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
-        found[name] = Rpc(*classes, answer, read, is_count=name in _COUNTS)
+        found[name] = Rpc(path, *classes, answer, read, is_count=name in _COUNTS)
     return found
 
-
-_COUNTS: Final = frozenset({"Count", "BatchCount"})
 
 #: Every unary RPC by its name in the proto.
 METHODS: Final = _methods(
@@ -95,23 +92,23 @@ METHODS: Final = _methods(
         "Truncate": (lambda service, *given: service.context.truncate(*given), _plain),
         "BatchTruncate": (
             lambda service, *given: service.context.batch_truncate(*given),
-            _with_items,
+            _message(lambda request: len(request.items)),
         ),
         "Split": (lambda service, *given: service.context.split(*given), _plain),
         "Inspect": (lambda service, *given: service.context.inspect(*given), _plain),
         "ListEncodings": (Service.list_encodings, _plain),
         "GetEncoding": (Service.get_encoding, _plain),
         # The first call for a vocabulary reads all of it.
-        "GetToken": (Service.get_token, _never_inline),
+        "GetToken": (Service.get_token, _message(lambda _: sys.maxsize)),
     },
-)
-
-#: Every RPC of the chat service.
-CHAT_METHODS: Final = _methods(
+) | _methods(
     chat_pb2.DESCRIPTOR.services_by_name["ChatService"],
     {
         "CountChat": (lambda service, *given: service.chat.count(*given), _with_chat),
-        "BatchCountChat": (lambda service, *given: service.chat.batch_count(*given), _with_chats),
+        "BatchCountChat": (
+            lambda service, *given: service.chat.batch_count(*given),
+            _message(parts_of),
+        ),
         "EncodeChat": (lambda service, *given: service.chat.encode(*given), _with_chat),
         "FitChat": (lambda service, *given: service.chat.fit(*given), _with_chat),
         "ListChatFormats": (lambda service, *given: service.chat.list_formats(*given), _plain),
