@@ -178,9 +178,7 @@ def test_an_empty_batch_has_no_results(server: RunningServer) -> None:
 def test_every_rpc_of_the_proto_is_served() -> None:
     services = (tokenizer_pb2, "TokenizerService"), (chat_pb2, "ChatService")
     declared = [
-        rpc
-        for file, name in services
-        for rpc in file.DESCRIPTOR.services_by_name[name].methods
+        rpc for file, name in services for rpc in file.DESCRIPTOR.services_by_name[name].methods
     ]
     unary = [rpc for rpc in declared if not rpc.client_streaming and not rpc.server_streaming]
     assert METHODS.keys() == {rpc.name for rpc in unary}

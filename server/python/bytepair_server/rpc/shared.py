@@ -17,15 +17,7 @@ from bytepair_server.observability.metrics import Metrics
 class Shared:
     """The objects that the handlers of all RPCs share.
 
-    Attributes:
-        limiter: Admits calls and streams.
-        callers: Identifies callers.
-        quotas: The callers' quotas.
-        executor: Computes large messages.
-        metrics: The metrics.
-        log: The logger of calls and errors.
-        settings: The settings.
-        tracer: Makes spans of calls; None for no traces.
+    Without a tracer there are no spans.
     """
 
     limiter: Limiter

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.transport.grpcio import GrpcioTransport
-from bytepair_server.transport.interface import (
-    File,
-    Limits,
-    Method,
-    OnEvicted,
-    OnFault,
-    TlsFiles,
-    Transport,
-)
-
-MakeTransport = Callable[
-    [Sequence[Method], Limits, OnFault, OnEvicted, TlsFiles | None, Sequence[File]], Transport
-]
+from bytepair_server.transport.interface import Transport
 
 
-def choose(name: str, address: str) -> MakeTransport:
+def choose(name: str, address: str) -> type[Transport]:
     """The class of the transport.
 
     Args:

@@ -66,10 +66,8 @@ class GrpcioTransport:
         tls: TlsFiles | None = None,
         __: Sequence[File] = (),
     ) -> None:
-        """Make the transport; see `NativeTransport` for the arguments.
-
-        It applies the limits that gRPC supports, evicts no connections, and serves no files.
-        """
+        """See `Transport`. It applies the limits that gRPC supports, evicts no connections, and
+        serves no files."""
         self._methods: Final = tuple(methods)
         self._limits: Final = limits
         self._on_fault: Final = on_fault

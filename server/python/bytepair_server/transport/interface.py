@@ -175,6 +175,28 @@ OnEvicted = Callable[[str, str], None]
 class Transport(Protocol):
     """A transport for the current event loop. Make it after forking."""
 
+    def __init__(
+        self,
+        methods: Sequence[Method],
+        limits: Limits,
+        on_fault: OnFault,
+        on_evicted: OnEvicted,
+        tls: TlsFiles | None = None,
+        files: Sequence[File] = (),
+    ) -> None:
+        """Bind nothing yet.
+
+        Args:
+            methods: Every RPC.
+            limits: The limits on peers.
+            on_fault: Called with an exception of a handler, whose call fails with INTERNAL.
+            on_evicted: See `OnEvicted`.
+            tls: The TLS files; None for plain text.
+            files: Static files that browsers may get.
+        Raises:
+            ConfigurationError: The certificate, the key or an authority cannot be used.
+        """
+
     async def start(self, address: str, *, shares_port: bool, unix_socket_mode: str) -> str:
         """Bind the address and serve.
 

@@ -55,18 +55,7 @@ class NativeTransport:
         tls: TlsFiles | None = None,
         files: Sequence[File] = (),
     ) -> None:
-        """Bind nothing yet.
-
-        Args:
-            methods: Every RPC.
-            limits: The limits on peers.
-            on_fault: Called with an exception of a handler, whose call fails with INTERNAL.
-            on_evicted: See `OnEvicted`.
-            tls: The TLS files; None for plain text.
-            files: Static files that browsers may get.
-        Raises:
-            ConfigurationError: The certificate, the key or an authority cannot be used.
-        """
+        """See `Transport`."""
         self._methods: Final = tuple(methods)
         self._on_fault: Final = on_fault
         self._on_evicted: Final = on_evicted
