@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from time import perf_counter
 from typing import Any, Final
 
@@ -67,18 +67,17 @@ class StreamHandlers:
         async def handle(incoming: StreamCall) -> None:
             call = outcomes.begin(incoming)
             incoming.promise(trailers(call))
-            cleanups: list[Callable[[], None]] = []
-            try:
+            with ExitStack() as cleanups:
                 try:
                     call.caller = shared.callers.identify(call.authorization, incoming)
                     if incoming.is_json:
                         raise InvalidField("request", _NOT_JSON)
                     quota = shared.quotas.of(call.caller)
                     limiter.enter_stream()
-                    cleanups.append(limiter.leave_stream)
+                    cleanups.callback(limiter.leave_stream)
                     if quota is not None:
                         quota.enter_stream()
-                        cleanups.append(quota.leave_stream)
+                        cleanups.callback(quota.leave_stream)
                     limit = shared.settings.max_message_bytes
                     with OpenStream(limiter, self._idle_seconds, limit) as stream:
                         if not limiter.is_open:
@@ -100,9 +99,6 @@ class StreamHandlers:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._idle_seconds or None):
                         await incoming.close()
-            finally:
-                for clean_up in cleanups:
-                    clean_up()
 
         return handle
 
@@ -150,21 +146,23 @@ class StreamHandlers:
             stream.active_at = now()
             if quota is not None and raw is not None:
                 quota.charge(len(raw))
-            if taken:
-                result = taken.pop()
-                if isinstance(result, Exception):
-                    raise result
-                answer = result
-            elif raw is None:
-                inline = session.inline_max_bytes >= 0
-                answer = end() if inline else await self._on_thread(stream, session, end)
-            elif len(raw) <= session.inline_max_bytes:
-                if len(raw) * GROWTH > small and not self._has_room(session):
-                    answer = session.abandon()
-                else:
+            try:
+                if taken:
+                    result = taken.pop()
+                    if isinstance(result, Exception):
+                        raise result
+                    answer = result
+                elif raw is None:
+                    inline = session.inline_max_bytes >= 0
+                    answer = end() if inline else await self._on_thread(stream, session, end)
+                elif len(raw) <= session.inline_max_bytes:
+                    if len(raw) * GROWTH > small:
+                        self._shared.limiter.check_stream_bytes()
                     answer = take(raw)
-            else:
-                answer = await self._on_thread(stream, session, take, raw)
+                else:
+                    answer = await self._on_thread(stream, session, take, raw)
+            except Overloaded as error:
+                session.fault, answer = error, session.abandon()
             if answer is None:
                 continue
             if len(answer) <= small:
@@ -177,15 +175,6 @@ class StreamHandlers:
         if session.fault is not None:
             raise session.fault
 
-    def _has_room(self, session: Session) -> bool:
-        """Whether streams hold at most their maximum. If not, that is the fault of the session."""
-        try:
-            self._shared.limiter.check_stream_bytes()
-        except Overloaded as error:
-            session.fault = error
-            return False
-        return True
-
     async def _on_thread(
         self,
         stream: OpenStream,
@@ -195,8 +184,7 @@ class StreamHandlers:
     ) -> bytes | None:
         size = session.held + sum(map(len, raw))
         stream.set_held_bytes(size)
-        if not self._has_room(session):
-            return session.abandon()
+        self._shared.limiter.check_stream_bytes()
         try:
             return await stream.working(
                 self._shared.executor.run(session.call.fairness_key, size, step, *raw)
