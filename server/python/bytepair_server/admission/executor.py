@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
 from time import monotonic
@@ -110,7 +111,7 @@ class Executor:
             function: Its result is returned; what it raises is raised.
             args: The arguments of `function`.
         """
-        job = _Job(partial(function, *args))
+        job = _Job(partial(function, *args), asyncio.get_running_loop().create_future())
         self._queue.put(caller, max(1, size), job)
         self._advance()
         try:
@@ -146,53 +147,42 @@ class Executor:
         """Run requests on a thread."""
         _lower_priority()
         while (job := self._handed.get()) is not None:
-            job.run()
+            pass_on = job.run()
             with suppress(RuntimeError):  # the event loop is closed
-                job.loop.call_soon_threadsafe(self._done, job)
-            del job  # frees its result once that is sent
+                job.result.get_loop().call_soon_threadsafe(self._done, job, pass_on)
+            del job, pass_on  # frees its result once that is sent
 
-    def _done(self, job: _Job) -> None:
+    def _done(self, job: _Job, pass_on: Callable[[], None]) -> None:
         self._given.discard(job)
         self._advance()
-        job.settle()
+        if not job.result.done():
+            pass_on()
 
 
+@dataclass(slots=True, eq=False)
 class _Job:
     """A waiting or running function."""
 
-    __slots__ = ("_error", "_function", "_returned", "began", "loop", "result", "scope")
+    function: Callable[[], Any] | None
+    result: asyncio.Future[Any]
+    scope: CancelScope = field(default_factory=CancelScope)
+    began: bool = False
 
-    def __init__(self, function: Callable[[], Any]) -> None:
-        self._function: Callable[[], Any] | None = function
-        self._returned: Any = None
-        self._error: BaseException | None = None
-        self.scope: Final = CancelScope()
-        self.loop: Final = asyncio.get_running_loop()
-        self.result: Final[asyncio.Future[Any]] = self.loop.create_future()
-        self.began = False
-
-    def run(self) -> None:
-        """Call the function on a thread."""
+    def run(self) -> Callable[[], None]:
+        """Call the function on a thread. Returns what passes its outcome to `result`."""
         self.began = True
-        function, self._function = self._function, None  # frees its request once it is done
+        function, self.function = self.function, None  # frees its request once it is done
+        fault: BaseException
         try:
             if function is None or self.scope.cancelled:
                 raise asyncio.CancelledError
             with self.scope:
-                self._returned = function()
+                return partial(self.result.set_result, function())
         except StopIteration as error:
-            self._error = RuntimeError(str(error))  # a future rejects StopIteration
+            fault = RuntimeError(str(error))  # a future rejects StopIteration
         except BaseException as error:
-            self._error = error
-
-    def settle(self) -> None:
-        """Pass the outcome to the awaiting task."""
-        if self.result.done():
-            return
-        if self._error is None:
-            self.result.set_result(self._returned)
-        else:
-            self.result.set_exception(self._error)
+            fault = error
+        return partial(self.result.set_exception, fault)
 
 
 def _lower_priority() -> None:
