@@ -10,7 +10,7 @@ import bytepair_engine
 import grpc
 import pytest
 from bytepair.v1 import stream_pb2, text_pb2, tokenizer_pb2
-from bytepair_server.streaming import wire
+from bytepair_server.streaming.decode import read_one_id, write_text
 from conftest import Serve
 from support.failures import Failed
 from support.hard_text import HARD_PIECES, random_texts
@@ -324,11 +324,11 @@ def test_hand_written_messages_are_those_of_protobuf() -> None:
     for token_id in boundaries + [rng.randrange(2**21) for _ in range(1000)]:
         raw = DecodeRequest(ids=[token_id]).SerializeToString()
         expected = token_id if token_id < 2**21 else None
-        assert wire.read_one_id(raw) == expected
+        assert read_one_id(raw) == expected
         # A varint may be longer than necessary; protobuf decides the meaning of a message.
         padded = b"\x12\x02" + bytes([token_id & 127 | 128, 0])
         assert DecodeRequest.FromString(padded).ids[0] == token_id & 127
-        assert wire.read_one_id(padded) == token_id & 127
+        assert read_one_id(padded) == token_id & 127
     for message in (
         DecodeRequest(),
         DecodeRequest(ids=[1, 2]),
@@ -336,15 +336,15 @@ def test_hand_written_messages_are_those_of_protobuf() -> None:
         DecodeRequest(flush=True),
         decode_config(),
     ):
-        assert wire.read_one_id(message.SerializeToString()) is None
+        assert read_one_id(message.SerializeToString()) is None
     for raw in (b"\x12\x01\x80", b"\x12\x02\x01\x02", b"\x12\x03\x81\x01\x01", b"\x08\x01\x01"):
-        assert wire.read_one_id(raw) is None
+        assert read_one_id(raw) is None
     for text in ("", "a", "é🙂", "x" * 127, "x" * 128):
         for consumed in boundaries[1:]:
             answer = stream_pb2.DecodeStreamResponse(text=text, tokens_consumed=consumed)
             if not text:
                 answer.text = ""
-            written = wire.write_text(text, consumed)
+            written = write_text(text, consumed)
             small = len(text) < 128 and consumed < 2**21
             assert written == (answer.SerializeToString() if small else None)
 
