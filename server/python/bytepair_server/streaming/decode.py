@@ -47,11 +47,9 @@ class DecodeSession(Session):
 
     def take(self, raw: bytes) -> bytes | None:
         decoder = self._decoder
-        if decoder is None:
-            return self._first(raw)
-        token_id = read_one_id(raw)
-        if token_id is None:
-            return self._take_any(raw, decoder)
+        token_id = None if decoder is None else read_one_id(raw)
+        if decoder is None or token_id is None:
+            return self._take_any(raw)
         delta = decoder.feed((token_id,))
         if not self._is_plain or decoder.pending_bytes or decoder.fault is not None:
             return self._maybe_last(delta, flush=False).SerializeToString()
@@ -59,16 +57,23 @@ class DecodeSession(Session):
             write_text(delta, decoder.tokens_consumed) or self._response(delta).SerializeToString()
         )
 
-    def _take_any(self, raw: bytes, decoder: StreamDecoder[Any]) -> bytes | None:
+    def _take_any(self, raw: bytes) -> bytes | None:
+        opened = None
         try:
             request = wire.parse(_Request, raw)
-            check_config(request.HasField("config"), is_first=False)
+            check_config(request.HasField("config"), is_first=self._decoder is None)
+            if self._decoder is None:
+                with in_config():
+                    opened = self._open(request.config)
             ids = request.ids[:]
             limits.check("ids", len(ids), self._max_ids, "ids")
         except Exception as error:
             self.fault = error
             return self.abandon()
-        answer = self._maybe_last(decoder.feed(ids), flush=request.flush)
+        assert self._decoder is not None  # the first message opened it
+        answer = self._maybe_last(self._decoder.feed(ids), flush=request.flush)
+        if opened is not None:
+            answer.encoding, answer.fingerprint = opened.name, opened.fingerprint
         return answer.SerializeToString()
 
     def end(self) -> bytes | None:
@@ -87,17 +92,6 @@ class DecodeSession(Session):
     def record(self) -> None:
         if self._decoder is not None:
             self.call.tokens = self._decoder.tokens_consumed
-
-    def _first(self, raw: bytes) -> bytes:
-        request = wire.parse(_Request, raw)
-        check_config(request.HasField("config"), is_first=True)
-        with in_config():
-            encoding = self._open(request.config)
-        limits.check("ids", len(request.ids), self._max_ids, "ids")
-        assert self._decoder is not None  # `_open` made it
-        answer = self._maybe_last(self._decoder.feed(request.ids[:]), flush=request.flush)
-        answer.encoding, answer.fingerprint = encoding.name, encoding.fingerprint
-        return answer.SerializeToString()
 
     def _open(self, config: stream_pb2.DecodeStreamConfig) -> Encoding:
         settings = self._options.settings
