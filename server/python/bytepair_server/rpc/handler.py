@@ -8,7 +8,6 @@ Python frames.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
@@ -123,17 +122,15 @@ class UnaryHandlers:
                 if not limiter.is_open:
                     await limiter.wait_until_open()
                 quota = shared.quotas.of(call.caller)
-                step = self._answer_json if incoming.is_json else self._answer
-                run = partial(
-                    shared.executor.run, call.fairness_key, len(raw), step, method, raw, call
-                )
-                if quota is None:
-                    answer = await run()
-                else:
+                if quota is not None:
                     quota.enter(len(raw))
-                    try:
-                        answer = await run()
-                    finally:
+                try:
+                    size, is_json = len(raw), incoming.is_json
+                    answer = await shared.executor.run(
+                        call.fairness_key, size, self._answer, method, raw, call, is_json
+                    )
+                finally:
+                    if quota is not None:
                         quota.leave()
             finally:
                 slot.close()
@@ -143,13 +140,12 @@ class UnaryHandlers:
         outcomes.answered(incoming, call)
         incoming.answer(answer, trailers(call))
 
-    def _answer(self, method: Rpc, raw: bytes, call: Call) -> bytes:
+    def _answer(self, method: Rpc, raw: bytes, call: Call, is_json: bool) -> bytes:
+        if is_json:
+            raw = json.read(raw, method.request_class)
         request, _ = method.read(raw)
-        return self._compute(method, request, call)
-
-    def _answer_json(self, method: Rpc, raw: bytes, call: Call) -> bytes:
-        message = json.read(raw, method.request_class)
-        return json.write(self._answer(method, message, call), method.response_class)
+        answer = self._compute(method, request, call)
+        return json.write(answer, method.response_class) if is_json else answer
 
     def _compute_plain(self, method: Rpc, request: object, call: Call) -> bytes:
         assert self.service is not None  # the limiter opens once it is set
