@@ -14,11 +14,11 @@ from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
-from google.protobuf.descriptor_pb2 import DescriptorProto
 from google.protobuf.message import Message
 
 from bytepair_server.errors import InvalidField
 from bytepair_server.rpc import limits
+from bytepair_server.rpc.wire import repeated_fields
 
 #: Maximum size of a request in JSON, which costs several times the binary form.
 MAX_BYTES: Final = 1 << 20
@@ -84,14 +84,12 @@ class _Field(NamedTuple):
 @cache
 def _fields(message: Descriptor) -> dict[str, _Field]:
     """The fields of a message by their names in JSON."""
-    declared = DescriptorProto()
-    message.CopyToProto(declared)  # versions of protobuf differ in how descriptors say it
-    found = {}
-    for field, declaration in zip(message.fields, declared.field, strict=True):
+    lists, found = repeated_fields(message), {}
+    for field in message.fields:
         read = _reader(field)
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             read = partial(_map, _reader(field.message_type.fields_by_name["value"]))
-        elif declaration.label == declaration.LABEL_REPEATED:
+        elif field.name in lists:
             read = partial(_list, read)
         oneof = "" if field.containing_oneof is None else field.containing_oneof.name
         found[field.name] = found[field.json_name] = _Field(field.name, oneof, read)

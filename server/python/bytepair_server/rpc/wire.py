@@ -1,20 +1,20 @@
 """Parse request bytes to a protobuf message, with exact errors.
 
 protobuf rejects a string field that is not UTF-8 without naming the field or the offset. After such
-a failure the bytes are parsed again as a twin of the message in which every `string` is `bytes`:
-both have the same wire format.
+a failure the strings are found on the wire, as the unknown fields of a message without fields.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from bytepair.v1 import chat_pb2, tokenizer_pb2
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from google.protobuf.descriptor import FieldDescriptor, FileDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor_pb2 import DescriptorProto
+from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import DecodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from bytepair_server.errors import InvalidField, InvalidText
 
@@ -34,55 +34,41 @@ def parse(request_class: type[M], raw: bytes) -> M:
         raise _diagnosis(request_class, raw) from None
 
 
+def repeated_fields(message: Descriptor) -> frozenset[str]:
+    """The names of the fields that are lists or maps."""
+    declared = DescriptorProto()
+    message.CopyToProto(declared)  # versions of protobuf differ in how descriptors say it
+    return frozenset(field.name for field in declared.field if field.label == field.LABEL_REPEATED)
+
+
 def _diagnosis(request_class: type[Message], raw: bytes) -> InvalidText | InvalidField:
-    name = request_class.DESCRIPTOR.full_name
-    twin = message_factory.GetMessageClass(_twins().FindMessageTypeByName(name))
+    message: Any = request_class.DESCRIPTOR
+    malformed = InvalidField("request", f"these bytes are not a {message.full_name}")
     try:
-        message = twin.FromString(raw)
+        strings = [*_strings(message, raw, "")]
     except DecodeError:
-        return InvalidField("request", f"these bytes are not a {name}")
-    for path, value in _strings(message, ""):
+        return malformed
+    for path, value in strings:
         try:
-            value.decode("utf-8")
+            value.decode()
         except UnicodeDecodeError as error:
             return InvalidText(path, error.start)
-    return InvalidField("request", f"these bytes are not a {name}")
+    return malformed
 
 
-def _strings(message: Message, prefix: str) -> Iterator[tuple[str, bytes]]:
-    for descriptor, value in message.ListFields():
-        path = prefix + descriptor.name
-        if descriptor.type not in (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_BYTES):
+def _strings(message: Descriptor, raw: bytes, prefix: str) -> Iterator[tuple[str, bytes]]:
+    """The path and the bytes of each string. Raises DecodeError for malformed bytes."""
+    lists, seen = repeated_fields(message), Counter[str]()
+    unknown: Any = UnknownFieldSet(Empty.FromString(raw))
+    for found in unknown:
+        field = message.fields_by_number.get(found.field_number)
+        if field is None or not isinstance(found.data, bytes):
             continue
-        if isinstance(value, Message | bytes):
-            values = [(path, value)]
-        else:
-            values = [(f"{path}[{index}]", each) for index, each in enumerate(value)]
-        for path_of_one, each in values:
-            if isinstance(each, Message):
-                yield from _strings(each, path_of_one + ".")
-            else:
-                yield path_of_one, each
-
-
-@lru_cache(maxsize=1)
-def _twins() -> descriptor_pool.DescriptorPool:
-    pool = descriptor_pool.DescriptorPool()
-    files = _with_dependencies(tokenizer_pb2.DESCRIPTOR) | _with_dependencies(chat_pb2.DESCRIPTOR)
-    for source in files.values():
-        file = descriptor_pb2.FileDescriptorProto()
-        source.CopyToProto(file)
-        for message in file.message_type:
-            for declared in message.field:
-                if declared.type == declared.TYPE_STRING:
-                    declared.type = declared.TYPE_BYTES
-        pool.AddSerializedFile(file.SerializeToString())
-    return pool
-
-
-def _with_dependencies(file: FileDescriptor) -> dict[str, FileDescriptor]:
-    """A file of the API and its imports by name, in order of dependency."""
-    files: dict[str, FileDescriptor] = {}
-    for imported in file.dependencies:
-        files |= _with_dependencies(imported)
-    return files | {file.name: file}
+        path = prefix + field.name
+        if field.name in lists:
+            path += f"[{seen[field.name]}]"
+            seen[field.name] += 1
+        if field.message_type is not None:
+            yield from _strings(field.message_type, found.data, f"{path}.")
+        elif field.type == FieldDescriptor.TYPE_STRING:
+            yield path, found.data
