@@ -8,7 +8,7 @@ short.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from bytepair.v1 import text_pb2, tokenizer_pb2
@@ -20,21 +20,12 @@ from bytepair_server.rpc import wire
 Named = tuple[str, bytes | None]
 
 try:
-    from bytepair_server._transport import take_field
-    from bytepair_server._transport import take_named_texts as take_named_texts
+    from bytepair_server import _transport
+
+    take_field: Callable[..., tuple[bytes, list[bytes]] | None] = _transport.take_field
+    take_named_texts: Callable[..., tuple[bytes, list[Named]] | None] = _transport.take_named_texts
 except ImportError:
-
-    def take_field(
-        message: bytes, number: int, inner: int | None = None
-    ) -> tuple[bytes, list[bytes]] | None:
-        """Return None: protobuf parses the message."""
-        del message, number, inner
-        return None
-
-    def take_named_texts(message: bytes, number: int) -> tuple[bytes, list[Named]] | None:
-        """Return None: protobuf parses the message."""
-        del message, number
-        return None
+    take_field = take_named_texts = lambda *_: None  # protobuf parses each message
 
 
 Request = TypeVar("Request")
