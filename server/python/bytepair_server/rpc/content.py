@@ -133,32 +133,25 @@ def _encode_parts(
 ) -> tuple[list[int], list[int]]:
     """The ids and their offsets; no offsets if `unit` is None. Text allows no special token."""
     before, after = _template(encoding, rule)
-    ids = list(before)
-    offsets = [0] * len(before) if unit is not None else []
-    start = 0
+    ids, offsets, start = [*before], [0] * len(before), 0
     for index, part in enumerate(parts):
-        if part.is_special_token:
-            ids.append(encoding.special_tokens[part.text])
-            if unit is not None:
-                offsets.append(start)
-        else:
-            try:
-                if unit is None:
-                    ids += encoding.encode(part.text, disallowed_special=rule.disallowed)
-                else:
-                    more, theirs = encoding.encode_with_offsets(
-                        part.text, unit=unit, disallowed_special=rule.disallowed
-                    )
-                    ids += more
-                    offsets += [start + offset for offset in theirs]
-            except SpecialTokenFound as error:
-                raise _located(error, parts, index) from None
+        more, theirs = [], []
+        try:
+            if part.is_special_token:
+                more, theirs = [encoding.special_tokens[part.text]], [0]
+            elif unit is None:
+                more = encoding.encode(part.text, disallowed_special=rule.disallowed)
+            else:
+                more, theirs = encoding.encode_with_offsets(
+                    part.text, unit=unit, disallowed_special=rule.disallowed
+                )
+        except SpecialTokenFound as error:
+            raise _located(error, parts, index) from None
+        ids += more
         if unit is not None:
+            offsets += [start + offset for offset in theirs]
             start += text_length(part.text, unit)
-    ids += after
-    if unit is not None:
-        offsets += [start] * len(after)
-    return ids, offsets
+    return [*ids, *after], [] if unit is None else [*offsets, *([start] * len(after))]
 
 
 def _count_parts(
