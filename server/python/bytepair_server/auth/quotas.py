@@ -78,47 +78,18 @@ class Quota:
         self._max_concurrent: Final = table.concurrent_requests
         self._max_streams: Final = table.open_streams
 
-    def enter(self, size: int) -> None:
-        """Start a request; `leave` must follow.
+    def enter(self, size: int, *, is_stream: bool = False) -> None:
+        """Start a request, or a stream, which counts as one request; `leave` must follow.
 
         Args:
-            size: Bytes of its message.
+            size: Bytes of its message. A stream has none yet, but a debt has to be paid first.
+            is_stream: Whether it is a stream.
         Raises:
             QuotaExceeded: A quota is used up. Nothing is charged.
         """
-        self._enter(_REQUESTS, "concurrent_requests", self._max_concurrent, size)
-
-    def leave(self) -> None:
-        """End a request."""
-        self._account.leave(_REQUESTS)
-
-    def enter_stream(self) -> None:
-        """Start a stream, which counts as one request; `leave_stream` must follow.
-
-        Raises:
-            QuotaExceeded: A quota is used up. Nothing is charged.
-        """
-        # It has no bytes yet, but a debt has to be paid first.
-        self._enter(_STREAMS, "open_streams", self._max_streams, 0)
-
-    def leave_stream(self) -> None:
-        """End a stream."""
-        self._account.leave(_STREAMS)
-
-    def charge(self, size: int) -> None:
-        """Charge the bytes of a stream's message. The account may go into debt."""
-        if self._bytes is not None:
-            with self._account.locked():
-                self._bytes.take(size)
-
-    def debt(self) -> float:
-        """Seconds until the debt of bytes is paid; 0 without a debt."""
-        if self._bytes is None:
-            return 0.0
-        with self._account.locked():
-            return self._bytes.wait(0)
-
-    def _enter(self, kind: int, name: str, limit: int | None, size: int) -> None:
+        kind, name, limit = _REQUESTS, "concurrent_requests", self._max_concurrent
+        if is_stream:
+            kind, name, limit = _STREAMS, "open_streams", self._max_streams
         with self._account.locked():
             if limit is not None and self._account.active(kind) >= limit:
                 raise QuotaExceeded(name, limit, RETRY_SECONDS)
@@ -132,6 +103,23 @@ class Quota:
             if requests is not None:
                 requests.take(1)
             self._account.enter(kind)
+
+    def leave(self, *, is_stream: bool = False) -> None:
+        """End a request or a stream."""
+        self._account.leave(_STREAMS if is_stream else _REQUESTS)
+
+    def charge(self, size: int) -> None:
+        """Charge the bytes of a stream's message. The account may go into debt."""
+        if self._bytes is not None:
+            with self._account.locked():
+                self._bytes.take(size)
+
+    def debt(self) -> float:
+        """Seconds until the debt of bytes is paid; 0 without a debt."""
+        if self._bytes is None:
+            return 0.0
+        with self._account.locked():
+            return self._bytes.wait(0)
 
 
 class Quotas:

@@ -76,8 +76,8 @@ class StreamHandlers:
                     limiter.enter_stream()
                     cleanups.callback(limiter.leave_stream)
                     if quota is not None:
-                        quota.enter_stream()
-                        cleanups.callback(quota.leave_stream)
+                        quota.enter(0, is_stream=True)
+                        cleanups.callback(quota.leave, is_stream=True)
                     limit = shared.settings.max_message_bytes
                     with OpenStream(limiter, self._idle_seconds, limit) as stream:
                         if not limiter.is_open:
