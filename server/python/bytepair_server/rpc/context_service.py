@@ -29,13 +29,14 @@ from bytepair_server.rpc.context_options import (
     tokens_of,
     unit_of,
 )
-from bytepair_server.rpc.options import Options
+from bytepair_server.rpc.options import Options, chosen
 from bytepair_server.rpc.status import failure_of
 from bytepair_server.rpc.wire_fields import element, varint
 
 #: Maximum findings in one answer.
 MAX_FINDINGS: Final = 1000
 
+_CODES: Final = {code.value: code for code in inspecting.FindingCode}
 _RESULTS: Final = context_pb2.BatchTruncateResponse.RESULTS_FIELD_NUMBER
 
 _HasTruncate = context_pb2.TruncateRequest | context_pb2.BatchTruncateRequest
@@ -142,7 +143,7 @@ class ContextService:
         found = inspecting.inspect(
             entry.encoding,
             text,
-            codes=[_code(value) for value in request.codes],
+            codes=[chosen("codes", value, _CODES) for value in request.codes],
             max_findings=most,
             flagged=self._flagged.get(entry.name, frozenset()),
             long_run_bytes=self._settings.max_pending_bytes,
@@ -216,7 +217,11 @@ class ContextService:
         else:
             at = converted(text, chain.from_iterable(found.kept), unit)
             ranges = [(at[start], at[end]) for start, end in found.kept]
-        original = self._original(found, text, entry, rule) if request.count_original else None
+        original = None
+        if request.count_original:
+            original = found.count
+            if found.truncated:
+                original = entry.encoding.count(text, **rule.keywords)
         return truncation_fields(b"" if request.ranges_only else utf8_kept, found, ranges, original)
 
     def _truncate_part(
@@ -248,11 +253,6 @@ class ContextService:
             raise PartTooShort(size)
         return found
 
-    def _original(self, found: Truncation, text: str, entry: Entry, rule: SpecialRule) -> int:
-        if not found.truncated:
-            return found.count
-        return entry.encoding.count(text, **rule.keywords)
-
 
 def truncation_fields(
     text: bytes, found: Truncation, ranges: Iterable[tuple[int, int]], original: int | None
@@ -280,10 +280,3 @@ def truncation_fields(
     if found.level is not None:
         fields += b"\x30", varint(LEVEL_NUMBERS[found.level])
     return b"".join(fields)
-
-
-def _code(value: int) -> inspecting.FindingCode:
-    try:
-        return inspecting.FindingCode(value)
-    except ValueError:
-        raise InvalidField("codes", f"unknown value {value}") from None
