@@ -11,8 +11,6 @@ from bytepair_engine.pipeline.derivation import flat
 from bytepair_engine.pipeline.describing import Describer
 
 from bytepair_server.catalog import Entry
-from bytepair_server.rpc.call import Call
-from bytepair_server.rpc.options import Options
 
 #: Maximum bytes of a token whose merges are shown: their size grows with its square.
 MAX_BYTES: Final = 1024
@@ -53,39 +51,26 @@ def encoding(entry: Entry) -> encoding_pb2.Encoding:
     )
 
 
-class TokenService:
-    """GetToken. Thread-safe."""
-
-    def __init__(self, options: Options) -> None:
-        self._options: Final = options
-        # Kept, because making one may read the whole vocabulary, and callers must not be able to
-        # repeat that.
-        self._describers: Final[dict[str, Describer]] = {}
-
-    def get(self, request: token_pb2.GetTokenRequest, call: Call) -> bytes:
-        entry = self._options.entry(request.encoding, request.expected_fingerprint, call)
-        describer = self._describers.get(entry.name)
-        if describer is None:
-            describer = self._describers[entry.name] = Describer(entry.encoding)
-        token = describer.describe(request.id, max_bytes=MAX_BYTES)
-        call.tokens = 1
-        answer = token_pb2.GetTokenResponse(
-            data=token.data,
-            kind=_KINDS[token.kind],
-            order=_ORDERS[describer.order_name],
-            encoding=entry.name,
-            fingerprint=entry.fingerprint,
+def token(entry: Entry, describer: Describer, token_id: int) -> token_pb2.GetTokenResponse:
+    """Describe a token for GetToken."""
+    found = describer.describe(token_id, max_bytes=MAX_BYTES)
+    answer = token_pb2.GetTokenResponse(
+        data=found.data,
+        kind=_KINDS[found.kind],
+        order=_ORDERS[describer.order_name],
+        encoding=entry.name,
+        fingerprint=entry.fingerprint,
+    )
+    sign = -1 if describer.order_name == "score" else 1
+    for part, left, right in flat(found.parts):
+        answer.parts.add(
+            spelling=part.spelling,
+            id=part.id,
+            order=None if part.order is None else sign * part.order,
+            left=left,
+            right=right,
         )
-        sign = -1 if describer.order_name == "score" else 1
-        for part, left, right in flat(token.parts):
-            answer.parts.add(
-                spelling=part.spelling,
-                id=part.id,
-                order=None if part.order is None else sign * part.order,
-                left=left,
-                right=right,
-            )
-        return answer.SerializeToString()
+    return answer
 
 
 def _tokens(tokens: Iterable[tuple[str, int]]) -> list[encoding_pb2.SpecialToken]:
