@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
-from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair.v1 import context_pb2, text_pb2, tokenizer_pb2
 from support.failures import failure
 from support.keys import keys_toml
 from support.oracle import oracle
@@ -233,6 +233,12 @@ def test_policy_decisions_are_counted(guarded: RunningServer) -> None:
     batch.items.add(text=END)
     guarded.stub.BatchCount(batch, **as_caller("billing"))
     assert counted("BatchCount") == {"allowed": 0, "denied": 1, "rejected": 1}
+
+    cut = context_pb2.BatchTruncateRequest(
+        encoding="p50k_edit", items=[{"text": END}], max_tokens=1, disallowed_special=REJECT
+    )
+    guarded.stub.BatchTruncate(cut, **as_caller("billing"))
+    assert counted("BatchTruncate") == {"allowed": 0, "denied": 0, "rejected": 1}
 
 
 def as_text_counted(server: RunningServer, rpc: str) -> float:

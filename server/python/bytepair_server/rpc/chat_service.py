@@ -33,7 +33,7 @@ from bytepair_server.rpc.chat_messages import (
     tools_of,
 )
 from bytepair_server.rpc.options import Options
-from bytepair_server.rpc.status import failure_of
+from bytepair_server.rpc.outcome import item_error
 
 SERVICE_NAME: Final = "bytepair.v1.ChatService"
 
@@ -109,11 +109,10 @@ class ChatService:
                     limit=request.limit if request.HasField("limit") else None,
                     disallowed_special=action,
                 )
+            except InvalidOption:  # of the whole call
+                raise
             except Exception as error:
-                failure = failure_of(error)
-                if failure is None or isinstance(error, InvalidOption):  # of the whole call
-                    raise
-                result.error.CopyFrom(failure.item_error())
+                result.error.CopyFrom(item_error(error, call))
                 continue
             result.count = counted.count
             result.limit_exceeded = counted.limit_exceeded

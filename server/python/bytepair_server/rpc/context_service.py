@@ -30,7 +30,7 @@ from bytepair_server.rpc.context_options import (
     unit_of,
 )
 from bytepair_server.rpc.options import Options, chosen
-from bytepair_server.rpc.status import failure_of
+from bytepair_server.rpc.outcome import item_error
 from bytepair_server.rpc.wire_fields import element, varint
 
 #: Maximum findings in one answer.
@@ -98,12 +98,10 @@ class ContextService:
                     raise InvalidField("segments", "only text can be truncated")
                 fields = self._truncate(request, text, utf8, entry, rule, call)
             except Exception as error:
-                failure = failure_of(error)
                 # An invalid option fails the whole call.
-                is_option = isinstance(error, InvalidField | InvalidOption) and not item.segments
-                if failure is None or is_option:
+                if isinstance(error, InvalidField | InvalidOption) and not item.segments:
                     raise
-                result = context_pb2.TruncateResult(error=failure.item_error())
+                result = context_pb2.TruncateResult(error=item_error(error, call))
                 fields = result.SerializeToString()
             parts.append(element(_RESULTS, fields))
         names = context_pb2.BatchTruncateResponse(

@@ -1,9 +1,11 @@
-"""The end of a call: metrics, log and answer."""
+"""The end of a call, or of an item of a batch: metrics, log and answer."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Final
+
+from bytepair.v1 import text_pb2
 
 from bytepair_server.errors import Draining
 from bytepair_server.observability import logs, traces
@@ -18,6 +20,16 @@ from bytepair_server.transport.interface import Trailers
 def trailers(call: Call) -> Trailers:
     """The trailing metadata of every answer."""
     return ((REQUEST_ID, call.request_id),)
+
+
+def item_error(error: Exception, call: Call) -> text_pb2.Error:
+    """The error of one item of a batch. An unexpected one is raised: it fails the whole call."""
+    failure = failure_of(error)
+    if failure is None:
+        raise error
+    if failure.reason in POLICY_ACTIONS:
+        call.policy.setdefault(POLICY_ACTIONS[failure.reason], failure)
+    return failure.item_error()
 
 
 class Outcomes:

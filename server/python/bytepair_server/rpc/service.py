@@ -14,7 +14,6 @@ from bytepair_server.auth.policy import AS_TEXT, REJECT, Policy
 from bytepair_server.catalog import Catalog, Entry
 from bytepair_server.config.settings import Settings
 from bytepair_server.errors import InvalidField, InvalidText
-from bytepair_server.observability.metrics import POLICY_ACTIONS
 from bytepair_server.rpc import content as contents
 from bytepair_server.rpc import describing, limits, wire_fields
 from bytepair_server.rpc.call import Call
@@ -22,8 +21,8 @@ from bytepair_server.rpc.chat_service import ChatService
 from bytepair_server.rpc.content import Content, Part, Unit
 from bytepair_server.rpc.context_service import ContextService
 from bytepair_server.rpc.options import Options, chosen, limit_of
+from bytepair_server.rpc.outcome import item_error
 from bytepair_server.rpc.parsed import ParsedIds, ParsedItems, ParsedText, ParsedTexts
-from bytepair_server.rpc.status import Failure, failure_of
 
 _UNITS: Final[dict[int, Unit | None]] = {
     text_pb2.OFFSET_UNIT_UNSPECIFIED: None,
@@ -101,7 +100,7 @@ class Service:
             except InvalidText as error:
                 raise error.in_item(index) from None
             except Exception as error:
-                failure = _item_failure(error, call).item_error()
+                failure = item_error(error, call)
                 fields = tokenizer_pb2.EncodeResult(error=failure).SerializeToString()
             else:
                 call.tokens += tokens
@@ -144,7 +143,7 @@ class Service:
                 except InvalidText as error:
                     raise error.in_item(index) from None
                 except Exception as error:
-                    failure = _item_failure(error, call).item_error()
+                    failure = item_error(error, call)
                     fields = tokenizer_pb2.CountResult(error=failure).SerializeToString()
                     parts.append(wire_fields.element(wire_fields.RESULTS, fields))
                 else:
@@ -182,7 +181,7 @@ class Service:
             try:
                 decoded = _decode(entry, ids, errors, request.skip_special_tokens)
             except Exception as error:
-                result.error.CopyFrom(_item_failure(error, call).item_error())
+                result.error.CopyFrom(item_error(error, call))
                 continue
             call.tokens += len(ids)
             if isinstance(decoded, str):
@@ -257,7 +256,7 @@ class Service:
             try:
                 found.append(self._content(item, item.text, entry, call))
             except Exception as error:
-                _item_failure(error, call)
+                item_error(error, call)
                 found.append(error)
         good = (content for content in found if not isinstance(content, Exception))
         self.options.check_size("items.text", sum(map(contents.utf8_size, good)), call)
@@ -299,13 +298,3 @@ def _valid(content: Content | Exception) -> Content:
     if isinstance(content, Exception):
         raise content
     return content
-
-
-def _item_failure(error: Exception, call: Call) -> Failure:
-    """The failure of one item. An unexpected error is raised: it fails the whole call."""
-    failure = failure_of(error)
-    if failure is None:
-        raise error
-    if failure.reason in POLICY_ACTIONS:
-        call.policy.setdefault(POLICY_ACTIONS[failure.reason], failure)
-    return failure
