@@ -56,7 +56,7 @@ class SelfTestFailed(Exception):
     """A loaded encoding failed its self-test."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Entry:
     """A served encoding.
 

@@ -31,7 +31,7 @@ from bytepair_server.rpc.context_options import (
 )
 from bytepair_server.rpc.options import Options, chosen
 from bytepair_server.rpc.outcome import item_error
-from bytepair_server.rpc.wire_fields import element, varint
+from bytepair_server.rpc.wire_fields import element, naming, varint
 
 #: Maximum findings in one answer.
 MAX_FINDINGS: Final = 1000
@@ -69,13 +69,6 @@ class ContextService:
         self._settings: Final = settings
         self._options: Final = options
         self._flagged: Final = flagged_tokens(settings, catalog)
-        # The last fields of an answer are the same for each encoding.
-        self._names: Final = {
-            entry.name: context_pb2.TruncateResponse(
-                encoding=entry.name, fingerprint=entry.fingerprint
-            ).SerializeToString()
-            for entry in catalog.entries
-        }
 
     def truncate(self, request: context_pb2.TruncateRequest, call: Call) -> bytes:
         entry, rule = self._options.text(request, call, AS_TEXT)
@@ -83,7 +76,7 @@ class ContextService:
         utf8 = text.encode()
         self._options.check_size("text", len(utf8), call)
         fields = self._truncate(request, text, utf8, entry, rule, call, is_part=request.is_part)
-        return fields + self._names[entry.name]
+        return fields + naming(context_pb2.TruncateResponse, entry)
 
     def batch_truncate(self, request: context_pb2.BatchTruncateRequest, call: Call) -> bytes:
         entry, rule = self._options.text(request, call, AS_TEXT)
@@ -104,10 +97,7 @@ class ContextService:
                 result = context_pb2.TruncateResult(error=item_error(error, call))
                 fields = result.SerializeToString()
             parts.append(element(_RESULTS, fields))
-        names = context_pb2.BatchTruncateResponse(
-            encoding=entry.name, fingerprint=entry.fingerprint
-        )
-        return b"".join(parts) + names.SerializeToString()
+        return b"".join(parts) + naming(context_pb2.BatchTruncateResponse, entry)
 
     def split(self, request: context_pb2.SplitRequest, call: Call) -> bytes:
         entry, rule = self._options.text(request, call, AS_TEXT)

@@ -37,15 +37,6 @@ SERVICE_NAME: Final = "bytepair.v1.TokenizerService"
 _HasText = tokenizer_pb2.EncodeRequest | tokenizer_pb2.CountRequest | text_pb2.TextItem
 
 
-#: Answers that end with the name and the fingerprint of the encoding.
-_NAMING: Final = (
-    tokenizer_pb2.EncodeResponse,
-    tokenizer_pb2.BatchEncodeResponse,
-    tokenizer_pb2.CountResponse,
-    tokenizer_pb2.BatchCountResponse,
-)
-
-
 class Service:
     """The RPCs of `bytepair.v1.TokenizerService`: parsed request to serialised answer.
 
@@ -64,14 +55,6 @@ class Service:
         self._described: Final = {
             entry.name: describing.encoding(entry) for entry in catalog.entries
         }
-        # The serialised end of answers, which is constant for an encoding.
-        self._names: Final = {
-            (answer, entry.name): answer(
-                encoding=entry.name, fingerprint=entry.fingerprint
-            ).SerializeToString()
-            for answer in _NAMING
-            for entry in catalog.entries
-        }
 
     # Text to ids
 
@@ -83,7 +66,7 @@ class Service:
         self.options.check_size("text", contents.utf8_size(content), call)
         contents.record_special(entry.encoding, [content], rule, call)
         fields, call.tokens = contents.encode(entry.encoding, content, rule, unit)
-        return fields + self._names[tokenizer_pb2.EncodeResponse, entry.name]
+        return fields + wire_fields.naming(tokenizer_pb2.EncodeResponse, entry)
 
     def batch_encode(
         self, parsed: ParsedTexts[tokenizer_pb2.BatchEncodeRequest], call: Call
@@ -105,7 +88,7 @@ class Service:
             else:
                 call.tokens += tokens
             parts.append(wire_fields.element(wire_fields.RESULTS, fields))
-        parts.append(self._names[tokenizer_pb2.BatchEncodeResponse, entry.name])
+        parts.append(wire_fields.naming(tokenizer_pb2.BatchEncodeResponse, entry))
         return b"".join(parts)
 
     def count(self, parsed: ParsedText[tokenizer_pb2.CountRequest], call: Call) -> bytes:
@@ -116,7 +99,7 @@ class Service:
         contents.record_special(entry.encoding, [content], rule, call)
         count, exceeded = contents.count(entry.encoding, content, rule, limit_of(request))
         call.tokens = count
-        return _counted(count, exceeded) + self._names[tokenizer_pb2.CountResponse, entry.name]
+        return _counted(count, exceeded) + wire_fields.naming(tokenizer_pb2.CountResponse, entry)
 
     def batch_count(
         self, parsed: ParsedTexts[tokenizer_pb2.BatchCountRequest], call: Call
@@ -149,7 +132,7 @@ class Service:
                 else:
                     parts.append(_count_result(count, exceeded))
                     call.tokens += count
-        parts.append(self._names[tokenizer_pb2.BatchCountResponse, entry.name])
+        parts.append(wire_fields.naming(tokenizer_pb2.BatchCountResponse, entry))
         return b"".join(parts)
 
     # Ids to text

@@ -6,11 +6,13 @@ same bytes as protobuf.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Final
+from functools import cache, lru_cache
+from typing import Any, Final
 
 from bytepair.v1 import stream_pb2, tokenizer_pb2
 from bytepair_engine.backends.varint import pack
+
+from bytepair_server.catalog import Entry
 
 _LENGTH_DELIMITED: Final = 2
 
@@ -42,6 +44,13 @@ def field(number: int, content: bytes) -> bytes:
 def element(number: int, content: bytes) -> bytes:
     """Serialise an element of a repeated field, which may be empty."""
     return b"%c%b%b" % (number << 3 | _LENGTH_DELIMITED, varint(len(content)), content)
+
+
+@cache
+def naming(answer: type[Any], entry: Entry) -> bytes:
+    """The serialised end of an answer: the name and the fingerprint of the encoding."""
+    named = answer(encoding=entry.name, fingerprint=entry.fingerprint)
+    return bytes(named.SerializeToString())
 
 
 @lru_cache(maxsize=4096)
