@@ -58,18 +58,13 @@ class DecodeSession(Session):
         )
 
     def _take_any(self, raw: bytes) -> bytes | None:
-        opened = None
-        try:
-            request = wire.parse(_Request, raw)
-            check_config(request.HasField("config"), is_first=self._decoder is None)
-            if self._decoder is None:
-                with in_config():
-                    opened = self._open(request.config)
-            ids = request.ids[:]
-            limits.check("ids", len(ids), self._max_ids, "ids")
-        except Exception as error:
-            self.fault = error
-            return self.abandon()
+        request, opened = wire.parse(_Request, raw), None
+        check_config(request.HasField("config"), is_first=self._decoder is None)
+        if self._decoder is None:
+            with in_config():
+                opened = self._open(request.config)
+        ids = request.ids[:]
+        limits.check("ids", len(ids), self._max_ids, "ids")
         assert self._decoder is not None  # the first message opened it
         answer = self._maybe_last(self._decoder.feed(ids), flush=request.flush)
         if opened is not None:

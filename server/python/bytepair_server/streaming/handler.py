@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from bytepair_server.auth.quotas import Quota
-from bytepair_server.errors import InvalidField, Overloaded
+from bytepair_server.errors import InvalidField
 from bytepair_server.rpc.options import Options
 from bytepair_server.rpc.outcome import Outcomes, trailers
 from bytepair_server.rpc.service import SERVICE_NAME
@@ -161,7 +161,7 @@ class StreamHandlers:
                     answer = take(raw)
                 else:
                     answer = await self._on_thread(stream, session, take, raw)
-            except Overloaded as error:
+            except Exception as error:
                 session.fault, answer = error, session.abandon()
             if answer is None:
                 continue

@@ -59,7 +59,7 @@ class Session(ABC):
         Returns:
             Its answer; None if it has none. If `fault` is set, it follows the answer.
         Raises:
-            Exception: The message is invalid and there is nothing to answer.
+            Exception: The message is invalid; `abandon` must follow.
         """
 
     @abstractmethod
