@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from bytepair.v1 import stream_pb2
+from bytepair.v1 import context_pb2, stream_pb2
 from bytepair_client._errors import InvalidUtf8, UnknownTokenId
 from bytepair_client._streams.buffers import MAX_KEPT_REQUESTS, IdsBuffer, TextBuffer, shift
 from bytepair_engine import (
@@ -253,3 +253,15 @@ def test_a_corrected_position_changes_no_other_number_of_the_message() -> None:
     not_utf8 = InvalidUtf8("data is not UTF-8 at byte 8", metadata={"byte_offset": "8"})
     shift(not_utf8, "byte_offset", 2)
     assert (str(not_utf8), not_utf8.byte_offset) == ("data is not UTF-8 at byte 10", 10)
+
+
+def test_a_chunk_that_a_later_connection_repeats_is_dropped() -> None:
+    buffer = TextBuffer(context_pb2.SplitStreamConfig(), context_pb2.SplitStreamRequest, 9)
+    read = []
+    for starts in ([0, 4], [], [0], [0, 4, 7], [9]):
+        chunks = [context_pb2.Chunk(start=start) for start in starts]
+        response = context_pb2.SplitStreamResponse(chunks=chunks)
+        assert buffer.read(response)
+        read.append([chunk.start for chunk in response.chunks])
+        buffer.restart()
+    assert read == [[0, 4], [], [], [7], [9]]

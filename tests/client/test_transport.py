@@ -28,7 +28,6 @@ from bytepair_client import (
     Unavailable,
     __version__,
 )
-from bytepair_client._call import SERVICE
 from bytepair_client._options import DEFAULT_TIMEOUT_S
 from conftest import Serve
 from support.clients import Clients
@@ -44,7 +43,7 @@ STOPPED = fail(grpc.StatusCode.CANCELLED)
 def test_unavailable_and_cancelled_calls_are_retried(clients: Clients, failure: Answer) -> None:
     with ScriptedServer(failure, failure, ok) as server:
         assert clients(server.target, encoding="e").count("text") == 7
-    assert server.calls == [f"/{SERVICE}/Count"] * 3
+    assert server.calls == ["/bytepair.v1.TokenizerService/Count"] * 3
 
 
 @pytest.mark.slow

@@ -15,13 +15,18 @@ from functools import cache, wraps
 from inspect import Parameter, Signature
 from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, get_args, get_type_hints
 
-from bytepair.v1 import tokenizer_pb2
+from bytepair.v1 import chat_pb2, tokenizer_pb2
 from google.protobuf.message import Message
 
 from bytepair_client._options import NOT_GIVEN, Defaults
 from bytepair_client._streams.buffers import SendBuffer
 
-SERVICE: Final[str] = tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"].full_name
+_RPCS: Final[Mapping[Any, Any]] = {
+    rpc.input_type: rpc
+    for file in (tokenizer_pb2.DESCRIPTOR, chat_pb2.DESCRIPTOR)
+    for service in file.services_by_name.values()
+    for rpc in service.methods
+}
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,15 +39,16 @@ class Method(Generic[Response]):
     """One RPC."""
 
     path: str  # "/package.Service/Method"
+    request: type[Any]
     parse: Callable[[bytes], Response]
     streamed: bool = False  # bidirectional
 
 
-def method(
-    response: type[Response], name: str, service: str = SERVICE, *, streamed: bool = False
-) -> Method[Response]:
-    """The RPC `name` of `service`, which returns a `response`."""
-    return Method(f"/{service}/{name}", response.FromString, streamed)
+def method(request: type[Message], response: type[Response]) -> Method[Response]:
+    """The RPC that takes a `request` and returns a `response`."""
+    rpc = _RPCS[request.DESCRIPTOR]
+    path = f"/{rpc.containing_service.full_name}/{rpc.name}"
+    return Method(path, request, response.FromString, rpc.client_streaming)
 
 
 class Prepared(ABC, Generic[Response, Plain]):

@@ -51,7 +51,6 @@ class BatchOptions(TypedDict, total=False):
     """Options of every batch; `encode_batch` describes them."""
 
     progress: Progress | None
-    timeout: Timeout
 
 
 class TextBatchOptions(AllTextOptions, BatchOptions, total=False):
@@ -68,21 +67,12 @@ class Item:
     error: errors.TokenizerError | None = None  # why it was not sent
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkOutcome:
-    """The outcome of the items of one request."""
-
-    source: Any  # a response that names the encoding; None if there was none
-    outcomes: list[Any]  # the result or error of each item
-
-
 class Batch(Prepared[Response, list[Plain]]):
     """A batch. It can be run once."""
 
     def __init__(
         self,
         method: Method[Response],
-        request: Message,
         operation: Callable[..., Call[Any, Plain]],
         empty: Value,
         values: Iterable[Value],
@@ -98,7 +88,6 @@ class Batch(Prepared[Response, list[Plain]]):
 
         Args:
             method: The RPC of the batch.
-            request: An empty request.
             operation: Makes the call for one value, given `options` and a `timeout`.
             empty: A value without content.
             values: Read when requests are made.
@@ -109,7 +98,7 @@ class Batch(Prepared[Response, list[Plain]]):
         self._method = method
         self._operation = partial(operation, **options)
         single = self._operation(empty)
-        self._options = copied(single.request, request)
+        self._options = copied(single.request, method.request())
         self._plain = single.plain
         self._items = self._measure(values, measured)
         self._timeout = chosen_timeout(defaults, timeout)
@@ -119,18 +108,20 @@ class Batch(Prepared[Response, list[Plain]]):
         self._progress = progress
         self._max_bytes = defaults.max_unary_bytes
         self._max_items = MAX_ITEMS
-        self._response: Any = method.parse(b"")
-        self._outcomes: list[Any] = []
+        self._named: Any = method.parse(b"")  # a response that names the encoding
+        self._outcomes: list[Any] = []  # the result or error of each item
 
     async def response(self, client: Any) -> Response:
         await self._run(client, raises=False)
+        response: Any = self._method.parse(b"")
+        for name in _NAMES.intersection(response.DESCRIPTOR.fields_by_name):
+            setattr(response, name, getattr(self._named, name))
         for outcome in self._outcomes:
             if isinstance(outcome, errors.TokenizerError):
-                self._response.results.add(error=to_item(outcome))
+                response.results.add(error=to_item(outcome))
             else:
-                self._response.results.append(outcome)
-        response: Response = self._response
-        return response
+                response.results.append(outcome)
+        return cast(Response, response)
 
     async def value(self, client: Any) -> list[Plain]:
         await self._run(client, raises=not self._return_exceptions)
@@ -183,21 +174,18 @@ class Batch(Prepared[Response, list[Plain]]):
         if chunk or is_first:
             yield chunk
 
-    def _take(self, answered: ChunkOutcome, *, raises: bool) -> None:
-        """Add the outcome of the next chunk."""
-        if answered.source is not None:
-            for name in _NAMES.intersection(self._response.DESCRIPTOR.fields_by_name):
-                setattr(self._response, name, getattr(answered.source, name))
+    def _take(self, outcomes: list[Any], *, raises: bool) -> None:
+        """Add the outcomes of the next chunk."""
         if raises:
-            for index, outcome in enumerate(answered.outcomes, len(self._outcomes)):
+            for index, outcome in enumerate(outcomes, len(self._outcomes)):
                 error = _error(outcome, index)
                 if error is not None:
                     raise error
-        self._outcomes += answered.outcomes
+        self._outcomes += outcomes
         if self._progress is not None:
             self._progress(len(self._outcomes))
 
-    async def _send_or_fail(self, client: Any, chunk: list[Item]) -> ChunkOutcome:
+    async def _send_or_fail(self, client: Any, chunk: list[Item]) -> list[Any]:
         try:
             return await self._send(client, chunk)
         except errors.TokenizerError as failure:
@@ -206,13 +194,14 @@ class Batch(Prepared[Response, list[Plain]]):
                 raise
             if isinstance(failure, errors.RequestRejected):
                 raise
-            return ChunkOutcome(None, [failure] * len(chunk))
+            return [failure] * len(chunk)
 
-    async def _send(self, client: Any, chunk: list[Item]) -> ChunkOutcome:
-        """Send one chunk, in smaller requests if it exceeds the server's limits."""
+    async def _send(self, client: Any, chunk: list[Item]) -> list[Any]:
+        """Send one chunk, in smaller requests if it exceeds the server's limits. Returns the result
+        or error of each item."""
         if len(chunk) == 1 and chunk[0].size > self._max_bytes:
             return await self._send_alone(client, chunk[0])
-        request: Any = type(self._options)()
+        request = self._method.request()
         request.CopyFrom(self._options)
         request.items.extend(item.message for item in chunk)
         try:
@@ -226,24 +215,24 @@ class Batch(Prepared[Response, list[Plain]]):
                 raise errors.InternalError(
                     f"{len(response.results)} results for {len(chunk)} items", code="INTERNAL"
                 )
-            return ChunkOutcome(response, list(response.results))
+            self._named = response
+            return list(response.results)
         if len(chunk) == 1:
             return await self._send_alone(client, chunk[0])
         half = len(chunk) // 2
-        first = await self._send(client, chunk[:half])
-        second = await self._send(client, chunk[half:])
-        return ChunkOutcome(first.source or second.source, first.outcomes + second.outcomes)
+        return await self._send(client, chunk[:half]) + await self._send(client, chunk[half:])
 
-    async def _send_alone(self, client: Any, item: Item) -> ChunkOutcome:
+    async def _send_alone(self, client: Any, item: Item) -> list[Any]:
         if item.error is not None:
-            return ChunkOutcome(None, [item.error])
+            return [item.error]
         call = item.alone(timeout=NOT_GIVEN if self._until is None else self._seconds_left())
         try:
             response = await client._execute(call)
         except _OF_ONE_ITEM as rejection:
-            return ChunkOutcome(None, [rejection])
-        result: Any = copied(response, type(self._response)().results.add())
-        return ChunkOutcome(response, [result])
+            return [rejection]
+        self._named = response
+        whole: Any = self._method.parse(b"")
+        return [copied(response, whole.results.add())]
 
     def _learn(self, rejection: errors.TokenizerError) -> None:
         """Apply the server's limits to later requests."""
@@ -259,10 +248,9 @@ class Batch(Prepared[Response, list[Plain]]):
 
 def text_batch(
     method: Method[Response],
-    request: Message,
     operation: Callable[..., Call[Any, Plain]],
-    texts: Iterable[Text],
     defaults: Defaults,
+    texts: Iterable[Text],
     **options: Any,
 ) -> Batch[Response, Plain]:
     """A batch of texts. Raises TypeError for one text, whose characters would be the items."""
@@ -280,7 +268,7 @@ def text_batch(
         return message, message.ByteSize()
 
     one = partial(operation, defaults)
-    return Batch(method, request, one, "", texts, measured, defaults, **options)
+    return Batch(method, one, "", texts, measured, defaults, **options)
 
 
 def error_of(result: BatchResult, item: int | None = None) -> errors.TokenizerError | None:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, Unpack, overload
 
 from bytepair.v1 import chat_pb2
 
-from bytepair_client._call import Call, method
+from bytepair_client._call import Call, Method, Plain, Response, method
 from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import Batch, BatchOptions
-from bytepair_client._operations.requests import EncodingOptions, Filled, fill, set_field
-from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout, invalid
+from bytepair_client._operations.requests import EncodingOptions, prepared, set_field
+from bytepair_client._options import Defaults, invalid
 from bytepair_client._text import DisallowedSpecial, checked_iterable
 
-CHAT_SERVICE: Final[str] = chat_pb2.DESCRIPTOR.services_by_name["ChatService"].full_name
-COUNT_CHAT = method(chat_pb2.CountChatResponse, "CountChat", CHAT_SERVICE)
-ENCODE_CHAT = method(chat_pb2.EncodeChatResponse, "EncodeChat", CHAT_SERVICE)
-FIT_CHAT = method(chat_pb2.FitChatResponse, "FitChat", CHAT_SERVICE)
-BATCH_COUNT_CHAT = method(chat_pb2.BatchCountChatResponse, "BatchCountChat", CHAT_SERVICE)
+COUNT_CHAT = method(chat_pb2.CountChatRequest, chat_pb2.CountChatResponse)
+ENCODE_CHAT = method(chat_pb2.EncodeChatRequest, chat_pb2.EncodeChatResponse)
+FIT_CHAT = method(chat_pb2.FitChatRequest, chat_pb2.FitChatResponse)
+BATCH_COUNT_CHAT = method(chat_pb2.BatchCountChatRequest, chat_pb2.BatchCountChatResponse)
 
 ChatMessages = Iterable[Mapping[str, Any]]
 ChatTools = Iterable[Mapping[str, Any] | str] | None
@@ -65,7 +64,6 @@ def count_chat(
     tools: ChatTools = None,
     limit: int | None = None,
     disallowed_special: DisallowedSpecial = (),
-    timeout: Timeout = NOT_GIVEN,
     **options: Unpack[ChatOptions],
 ) -> Call[chat_pb2.CountChatResponse, int]:
     """Count the tokens of a chat, control tokens included.
@@ -94,18 +92,17 @@ def count_chat(
     Returns:
         The number of tokens, at most `limit` + 1.
     """
-    request = chat_request(
-        chat_pb2.CountChatRequest(),
+    return _chat_call(
+        COUNT_CHAT,
         defaults,
         messages,
         tools,
+        lambda response: response.count,
         format=format,
         limit=limit,
         disallowed_special=disallowed_special,
         **options,
     )
-    seconds = chosen_timeout(defaults, timeout)
-    return Call(COUNT_CHAT, request, seconds, lambda response: response.count)
 
 
 def encode_chat(
@@ -115,7 +112,6 @@ def encode_chat(
     format: str,  # noqa: A002
     tools: ChatTools = None,
     disallowed_special: DisallowedSpecial = "all",
-    timeout: Timeout = NOT_GIVEN,
     **options: Unpack[ChatOptions],
 ) -> Call[chat_pb2.EncodeChatResponse, list[int]]:
     """Encode a chat. Only its structure gives control tokens, never its text.
@@ -128,17 +124,16 @@ def encode_chat(
     Returns:
         The ids, in order.
     """
-    request = chat_request(
-        chat_pb2.EncodeChatRequest(),
+    return _chat_call(
+        ENCODE_CHAT,
         defaults,
         messages,
         tools,
+        lambda response: list(response.ids),
         format=format,
         disallowed_special=disallowed_special,
         **options,
     )
-    seconds = chosen_timeout(defaults, timeout)
-    return Call(ENCODE_CHAT, request, seconds, lambda response: list(response.ids))
 
 
 def fit_chat(
@@ -154,7 +149,6 @@ def fit_chat(
     min_last_turns: int = 1,
     refill_percent: int = 100,
     disallowed_special: DisallowedSpecial = (),
-    timeout: Timeout = NOT_GIVEN,
     **options: Unpack[ChatOptions],
 ) -> Call[chat_pb2.FitChatResponse, list[int]]:
     """Choose the messages that fit into a context window.
@@ -176,11 +170,12 @@ def fit_chat(
     Raises:
         BudgetTooSmall: The messages that must be kept do not fit.
     """
-    request = chat_request(
-        chat_pb2.FitChatRequest(),
+    return _chat_call(
+        FIT_CHAT,
         defaults,
         messages,
         tools,
+        lambda response: list(response.kept),
         format=format,
         max_tokens=max_tokens,
         reserve_tokens=reserve_tokens,
@@ -191,8 +186,6 @@ def fit_chat(
         disallowed_special=disallowed_special,
         **options,
     )
-    seconds = chosen_timeout(defaults, timeout)
-    return Call(FIT_CHAT, request, seconds, lambda response: list(response.kept))
 
 
 @overload
@@ -248,7 +241,6 @@ def count_chat_batch(
 
     return Batch(
         BATCH_COUNT_CHAT,
-        chat_pb2.BatchCountChatRequest(),
         one,
         ([], []),
         map(_chat, checked_iterable("chats", chats)),
@@ -277,15 +269,21 @@ def _listed(values: Any) -> Any:
     return list(values) if is_list else values
 
 
-def chat_request(
-    request: Filled, defaults: Defaults, messages: ChatMessages, tools: ChatTools, **fields: Any
-) -> Filled:
-    """Set the fields of a request for a chat. Returns it. Raises InvalidOption."""
-    wire: Any = request
-    for name in _RENDERING & fields.keys():
-        set_field(wire.options, name, fields.pop(name))
-    set_chat(wire, messages, tools)
-    return fill(request, defaults, **fields)
+def _chat_call(
+    method: Method[Response],
+    defaults: Defaults,
+    messages: ChatMessages,
+    tools: ChatTools,
+    plain: Callable[[Response], Plain],
+    **fields: Any,
+) -> Call[Response, Plain]:
+    """The call for a chat; `fields` are those of the request and of its options."""
+    rendering = {name: fields.pop(name) for name in _RENDERING & fields.keys()}
+    request, seconds = prepared(method, defaults, **fields)
+    for name, value in rendering.items():
+        set_field(request.options, name, value)
+    set_chat(request, messages, tools)
+    return Call(method, request, seconds, plain)
 
 
 def set_chat(wire: Any, messages: ChatMessages, tools: ChatTools) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable
 from typing import Any, Literal, Unpack, overload
 
 from bytepair.v1 import context_pb2
@@ -22,20 +21,28 @@ from bytepair_client._operations.requests import (
     TextStream,
     copied,
     enum_name,
-    fill,
     has_more_bytes,
     one_text,
+    prepared,
     text_call,
     within,
 )
-from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout, stream_timeout
+from bytepair_client._options import NOT_GIVEN, Defaults, stream_timeout
 from bytepair_client._text import DisallowedSpecial, set_text
 
-TRUNCATE = method(context_pb2.TruncateResponse, "Truncate")
-BATCH_TRUNCATE = method(context_pb2.BatchTruncateResponse, "BatchTruncate")
-SPLIT = method(context_pb2.SplitResponse, "Split")
-SPLIT_STREAM = method(context_pb2.SplitStreamResponse, "SplitStream", streamed=True)
-INSPECT = method(context_pb2.InspectResponse, "Inspect")
+TRUNCATE = method(context_pb2.TruncateRequest, context_pb2.TruncateResponse)
+BATCH_TRUNCATE = method(context_pb2.BatchTruncateRequest, context_pb2.BatchTruncateResponse)
+SPLIT = method(context_pb2.SplitRequest, context_pb2.SplitResponse)
+SPLIT_STREAM = method(context_pb2.SplitStreamRequest, context_pb2.SplitStreamResponse)
+INSPECT = method(context_pb2.InspectRequest, context_pb2.InspectResponse)
+
+#: Its plain values are lists, of which the stream returns the chunks one by one.
+SPLITTING: TextStream[context_pb2.SplitStreamResponse, Any] = TextStream(
+    SPLIT_STREAM,
+    lambda response: [_chunk(each, each.text) for each in response.chunks],
+    gives_lists=True,
+    restarts=True,
+)
 
 Keep = Literal["start", "end", "both"]
 
@@ -64,7 +71,6 @@ def truncate(
     level: Level = "grapheme",
     marker: str = "",
     disallowed_special: DisallowedSpecial = (),
-    timeout: Timeout = NOT_GIVEN,
     **options: Unpack[TextOptions],
 ) -> Call[context_pb2.TruncateResponse, str]:
     """Truncate a text to at most `max_tokens` tokens, as `count` counts the result.
@@ -89,9 +95,10 @@ def truncate(
         InputTooLarge: The text is too large for a request, and the result may be too.
     """
     one_text(text)
-    request = fill(
-        context_pb2.TruncateRequest(unit=CODE_POINT),
+    request, seconds = prepared(
+        TRUNCATE,
         defaults,
+        unit=CODE_POINT,
         max_tokens=max_tokens,
         keep=keep,
         level=level,
@@ -99,7 +106,6 @@ def truncate(
         disallowed_special=disallowed_special,
         **options,
     )
-    seconds = chosen_timeout(defaults, timeout)
     needs_all = keep == "both" or bool(request.allowed_special or disallowed_special)
     is_large = not needs_all and has_more_bytes(text, defaults.max_unary_bytes)
     if not is_large:
@@ -169,12 +175,11 @@ def truncate_batch(
     """
     return text_batch(
         BATCH_TRUNCATE,
-        context_pb2.BatchTruncateRequest(),
         truncate,
-        texts,
         defaults,
-        return_exceptions=return_exceptions,
+        texts,
         max_tokens=max_tokens,
+        return_exceptions=return_exceptions,
         **options,
     )
 
@@ -187,7 +192,6 @@ def split(
     overlap_tokens: int = 0,
     level: Level = "paragraph",
     disallowed_special: DisallowedSpecial = (),
-    timeout: Timeout = NOT_GIVEN,
     **options: Unpack[TextOptions],
 ) -> Call[context_pb2.SplitResponse, list[Chunk]]:
     """Split a text into chunks of at most `max_tokens` tokens, as `count` counts each chunk.
@@ -207,24 +211,18 @@ def split(
     Raises:
         BudgetTooSmall: A character has more than `max_tokens` tokens.
     """
-    request = fill(
-        context_pb2.SplitRequest(unit=CODE_POINT),
+    return text_call(
+        SPLIT,
+        SPLITTING,
         defaults,
+        one_text(text),
+        lambda response: [_chunk(each, text[each.start : each.end]) for each in response.chunks],
+        unit=CODE_POINT,
         max_tokens=max_tokens,
         overlap_tokens=overlap_tokens,
         level=level,
         disallowed_special=disallowed_special,
         **options,
-    )
-    return text_call(
-        SPLIT,
-        request,
-        one_text(text),
-        lambda response: [_chunk(each, text[each.start : each.end]) for each in response.chunks],
-        defaults,
-        timeout,
-        stream=_splitting(),
-        join=_joined,
     )
 
 
@@ -232,8 +230,6 @@ def split_stream(
     defaults: Defaults,
     pieces: Pieces,
     max_tokens: int,
-    *,
-    timeout: Timeout = NOT_GIVEN,
     **options: Unpack[SplitOptions],
 ) -> StreamCall[context_pb2.SplitStreamResponse, Chunk]:
     """Split a text that arrives in pieces, of any length and cut anywhere.
@@ -255,15 +251,12 @@ def split_stream(
     """
     config = context_pb2.SplitStreamConfig(with_text=True)
     copied(split(defaults, "", max_tokens, **options).request, config)
-    return _splitting().call(defaults, config, pieces, stream_timeout(timeout))
+    timeout = stream_timeout(options.get("timeout", NOT_GIVEN))
+    return SPLITTING.configured(defaults, config, pieces, timeout)
 
 
 def inspect(
-    defaults: Defaults,
-    text: str,
-    *,
-    timeout: Timeout = NOT_GIVEN,
-    **options: Unpack[EncodingOptions],
+    defaults: Defaults, text: str, **options: Unpack[EncodingOptions]
 ) -> Call[context_pb2.InspectResponse, Inspection]:
     """Find what makes the count of a text, or a model's reply to it, surprising.
 
@@ -275,39 +268,9 @@ def inspect(
     Returns:
         The findings, the count, and the number of tokens that no further text changes.
     """
-    request = fill(context_pb2.InspectRequest(unit=CODE_POINT), defaults, **options)
+    request, seconds = prepared(INSPECT, defaults, unit=CODE_POINT, **options)
     set_text(request, one_text(text))
-    return Call(INSPECT, request, chosen_timeout(defaults, timeout), _inspection)
-
-
-def _splitting() -> TextStream[context_pb2.SplitStreamResponse, Chunk]:
-    # `plain` returns a list for each response; the stream returns its chunks one by one.
-    plain: Any = partial(_new_chunks, [])
-    request = context_pb2.SplitStreamRequest
-    return TextStream(SPLIT_STREAM, request, plain, gives_lists=True, restarts=True)
-
-
-def _new_chunks(given: list[int], response: context_pb2.SplitStreamResponse) -> list[Chunk]:
-    """The chunks of a response that are new; `given` holds the start of the last one."""
-    chunks = [
-        _chunk(each, each.text) for each in response.chunks if not given or each.start > given[0]
-    ]
-    if chunks:
-        given[:] = [chunks[-1].start]
-    return chunks
-
-
-def _joined(responses: Sequence[context_pb2.SplitStreamResponse]) -> context_pb2.SplitResponse:
-    whole = context_pb2.SplitResponse(
-        encoding=responses[0].encoding, fingerprint=responses[0].fingerprint
-    )
-    for response in responses:
-        whole.chunks.extend(
-            each
-            for each in response.chunks
-            if not whole.chunks or each.start > whole.chunks[-1].start
-        )
-    return whole
+    return Call(INSPECT, request, seconds, _inspection)
 
 
 def _chunk(chunk: context_pb2.Chunk, text: str) -> Chunk:

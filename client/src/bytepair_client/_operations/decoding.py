@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, Callable, Collection, Iterable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any, Literal, Unpack, overload
 
 from bytepair.v1 import stream_pb2, tokenizer_pb2
@@ -17,6 +18,7 @@ from bytepair_client._operations.requests import (
     copied,
     fill,
     joined,
+    prepared,
     timeout_for,
     within,
 )
@@ -25,16 +27,15 @@ from bytepair_client._options import (
     NOT_GIVEN,
     Defaults,
     Timeout,
-    chosen_timeout,
     invalid,
     stream_timeout,
 )
 from bytepair_client._streams.buffers import IdsBuffer
 from bytepair_client._text import checked_iterable, listed_ids, set_ids
 
-DECODE = method(tokenizer_pb2.DecodeResponse, "Decode")
-BATCH_DECODE = method(tokenizer_pb2.BatchDecodeResponse, "BatchDecode")
-DECODE_STREAM = method(stream_pb2.DecodeStreamResponse, "DecodeStream", streamed=True)
+DECODE = method(tokenizer_pb2.DecodeRequest, tokenizer_pb2.DecodeResponse)
+BATCH_DECODE = method(tokenizer_pb2.BatchDecodeRequest, tokenizer_pb2.BatchDecodeResponse)
+DECODE_STREAM = method(stream_pb2.DecodeStreamRequest, stream_pb2.DecodeStreamResponse)
 
 #: For one request of a stream: large enough that the overhead of a message is negligible.
 MAX_PIECE_IDS = 8192
@@ -50,7 +51,6 @@ class DecodeStreamOptions(EncodingOptions, total=False):
     stop: Collection[str]
     include_stop: bool
     errors: DecodeErrors
-    timeout: Timeout
 
 
 class IdsBatchOptions(EncodingOptions, BatchOptions, total=False):
@@ -66,7 +66,6 @@ def decode(
     *,
     errors: DecodeErrors = "replace",
     skip_special_tokens: bool = False,
-    timeout: Timeout = NOT_GIVEN,
     **options: Unpack[EncodingOptions],
 ) -> Call[tokenizer_pb2.DecodeResponse, str]:
     """Decode token ids into text.
@@ -84,14 +83,14 @@ def decode(
     Raises:
         UnknownTokenId: The encoding does not have one of the ids.
     """
-    request = fill(
-        tokenizer_pb2.DecodeRequest(),
+    return _ids_call(
         defaults,
+        ids,
+        lambda response: response.text,
         errors=errors,
         skip_special_tokens=skip_special_tokens,
         **options,
     )
-    return _ids_call(request, ids, _text, defaults, timeout)
 
 
 def decode_bytes(
@@ -99,7 +98,6 @@ def decode_bytes(
     ids: Iterable[int],
     *,
     skip_special_tokens: bool = False,
-    timeout: Timeout = NOT_GIVEN,
     **options: Unpack[EncodingOptions],
 ) -> Call[tokenizer_pb2.DecodeResponse, bytes]:
     """Decode token ids into bytes, which need not be UTF-8.
@@ -113,9 +111,14 @@ def decode_bytes(
     Raises:
         UnknownTokenId: The encoding does not have one of the ids.
     """
-    request = tokenizer_pb2.DecodeRequest(as_bytes=True)
-    fill(request, defaults, skip_special_tokens=skip_special_tokens, **options)
-    return _ids_call(request, ids, lambda response: response.data, defaults, timeout)
+    return _ids_call(
+        defaults,
+        ids,
+        lambda response: response.data,
+        as_bytes=True,
+        skip_special_tokens=skip_special_tokens,
+        **options,
+    )
 
 
 @overload
@@ -159,7 +162,6 @@ def decode_batch(
 
     return Batch(
         BATCH_DECODE,
-        tokenizer_pb2.BatchDecodeRequest(),
         partial(decode, defaults),
         (),
         map(listed_ids, checked_iterable("batch", batch)),
@@ -192,7 +194,6 @@ def decode_stream(
     include_stop: bool = False,
     errors: DecodeErrors = "replace",
     as_bytes: bool = False,
-    timeout: Timeout = NOT_GIVEN,
     **options: Unpack[EncodingOptions],
 ) -> StreamCall[stream_pb2.DecodeStreamResponse, Any]:
     """Decode token ids when they arrive, for example from a model.
@@ -222,6 +223,7 @@ def decode_stream(
     """
     if isinstance(stop, str):
         raise invalid("stop", "must be a collection of strings, not one string")
+    timeout = stream_timeout(options.pop("timeout", NOT_GIVEN))
     config = fill(
         stream_pb2.DecodeStreamConfig(),
         defaults,
@@ -233,7 +235,7 @@ def decode_stream(
         **options,
     )
     set_ids(config.prefill_ids, prefill_ids)
-    return _stream_call(defaults, config, checked_iterable("ids", ids), stream_timeout(timeout))
+    return _stream_call(defaults, config, checked_iterable("ids", ids), timeout)
 
 
 def _stream_call(
@@ -241,19 +243,23 @@ def _stream_call(
 ) -> StreamCall[stream_pb2.DecodeStreamResponse, Any]:
     """The call of DecodeStream with this configuration."""
     size = max(1, min(MAX_PIECE_IDS, defaults.max_unary_bytes // BYTES_PER_ID))
-    plain: Callable[[Any], Any] = (lambda response: response.data) if config.as_bytes else _text
-    source = _slices(ids, size) if isinstance(ids, Sequence) else ids
-    return StreamCall(DECODE_STREAM, IdsBuffer(config, size), source, timeout, plain)
+    source: Ids = ids
+    if isinstance(ids, Sequence):
+        source = (ids[start : start + size] for start in range(0, len(ids), size))
+    content = attrgetter("data" if config.as_bytes else "text")
+    return StreamCall(DECODE_STREAM, IdsBuffer(config, size), source, timeout, content)
 
 
 def _ids_call(
-    request: tokenizer_pb2.DecodeRequest,
+    defaults: Defaults,
     ids: Iterable[int],
     plain: Callable[[tokenizer_pb2.DecodeResponse], Plain],
-    defaults: Defaults,
-    timeout: Timeout,
+    *,
+    timeout: Timeout = NOT_GIVEN,
+    **fields: Any,
 ) -> Call[tokenizer_pb2.DecodeResponse, Plain]:
     """The call for one list of ids, which uses a stream if it is too large for one request."""
+    request, seconds = prepared(DECODE, defaults, timeout=timeout, **fields)
     numbers = listed_ids(ids)
     size = len(numbers) * BYTES_PER_ID
     is_large = size > defaults.max_unary_bytes
@@ -266,7 +272,7 @@ def _ids_call(
         seconds = timeout_for(served, timeout, size)
         return Fallback(_stream_call(served, config, numbers, seconds), _joined)
 
-    return Call(DECODE, request, chosen_timeout(defaults, timeout), plain, fallback, is_large)
+    return Call(DECODE, request, seconds, plain, fallback, is_large)
 
 
 def _joined(responses: Sequence[stream_pb2.DecodeStreamResponse]) -> tokenizer_pb2.DecodeResponse:
@@ -276,11 +282,3 @@ def _joined(responses: Sequence[stream_pb2.DecodeStreamResponse]) -> tokenizer_p
     else:
         whole.text = "".join(part.text for part in responses)
     return whole
-
-
-def _text(result: tokenizer_pb2.DecodeResponse | tokenizer_pb2.DecodeResult) -> str:
-    return result.text
-
-
-def _slices(ids: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    return (ids[start : start + size] for start in range(0, len(ids), size))

@@ -10,18 +10,20 @@ from grpc_health.v1 import health_pb2
 from bytepair_client._call import Call, Method, method
 from bytepair_client._errors import UnknownTokenId
 from bytepair_client._models import ChatFormatInfo, EncodingInfo, TokenInfo, TokenPart, described
-from bytepair_client._operations.chats import CHAT_SERVICE
 from bytepair_client._operations.requests import enum_name, named_encoding
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout, utf8
 from bytepair_client._text import MAX_TOKEN_ID
 
-LIST_ENCODINGS = method(tokenizer_pb2.ListEncodingsResponse, "ListEncodings")
-GET_ENCODING = method(tokenizer_pb2.GetEncodingResponse, "GetEncoding")
-GET_TOKEN = method(token_pb2.GetTokenResponse, "GetToken")
-LIST_CHAT_FORMATS = method(chat_pb2.ListChatFormatsResponse, "ListChatFormats", CHAT_SERVICE)
-GET_CHAT_FORMAT = method(chat_pb2.GetChatFormatResponse, "GetChatFormat", CHAT_SERVICE)
-
-CHECK = Method("/grpc.health.v1.Health/Check", health_pb2.HealthCheckResponse.FromString)
+LIST_ENCODINGS = method(tokenizer_pb2.ListEncodingsRequest, tokenizer_pb2.ListEncodingsResponse)
+GET_ENCODING = method(tokenizer_pb2.GetEncodingRequest, tokenizer_pb2.GetEncodingResponse)
+GET_TOKEN = method(token_pb2.GetTokenRequest, token_pb2.GetTokenResponse)
+LIST_CHAT_FORMATS = method(chat_pb2.ListChatFormatsRequest, chat_pb2.ListChatFormatsResponse)
+GET_CHAT_FORMAT = method(chat_pb2.GetChatFormatRequest, chat_pb2.GetChatFormatResponse)
+CHECK = Method(
+    "/grpc.health.v1.Health/Check",
+    health_pb2.HealthCheckRequest,
+    health_pb2.HealthCheckResponse.FromString,
+)
 
 _STATES = {
     health_pb2.HealthCheckResponse.SERVING: "SERVING",

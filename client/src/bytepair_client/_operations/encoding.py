@@ -17,35 +17,21 @@ from bytepair_client._operations.requests import (
     TextOptions,
     TextStream,
     enum_value,
-    fill,
     text_call,
 )
-from bytepair_client._options import (
-    NOT_GIVEN,
-    Defaults,
-    Timeout,
-    chosen_timeout,
-    invalid,
-    stream_timeout,
-)
+from bytepair_client._options import Defaults, invalid
 from bytepair_client._text import DisallowedSpecial, Text, set_text
 
-ENCODE = method(tokenizer_pb2.EncodeResponse, "Encode")
-BATCH_ENCODE = method(tokenizer_pb2.BatchEncodeResponse, "BatchEncode")
-COUNT = method(tokenizer_pb2.CountResponse, "Count")
-BATCH_COUNT = method(tokenizer_pb2.BatchCountResponse, "BatchCount")
-ENCODE_STREAM = method(stream_pb2.EncodeStreamResponse, "EncodeStream", streamed=True)
-COUNT_STREAM = method(stream_pb2.CountStreamResponse, "CountStream", streamed=True)
+ENCODE = method(tokenizer_pb2.EncodeRequest, tokenizer_pb2.EncodeResponse)
+BATCH_ENCODE = method(tokenizer_pb2.BatchEncodeRequest, tokenizer_pb2.BatchEncodeResponse)
+COUNT = method(tokenizer_pb2.CountRequest, tokenizer_pb2.CountResponse)
+BATCH_COUNT = method(tokenizer_pb2.BatchCountRequest, tokenizer_pb2.BatchCountResponse)
+ENCODE_STREAM = method(stream_pb2.EncodeStreamRequest, stream_pb2.EncodeStreamResponse)
+COUNT_STREAM = method(stream_pb2.CountStreamRequest, stream_pb2.CountStreamResponse)
 
-ENCODING = TextStream(
-    ENCODE_STREAM, stream_pb2.EncodeStreamRequest, lambda response: list(response.ids)
-)
+ENCODING = TextStream(ENCODE_STREAM, lambda response: list(response.ids))
 COUNTING = TextStream(
-    COUNT_STREAM,
-    stream_pb2.CountStreamRequest,
-    lambda response: response.count,
-    response_per_request=False,
-    restarts=True,
+    COUNT_STREAM, lambda response: response.count, response_per_request=False, restarts=True
 )
 
 OffsetUnit = Literal["code_point", "byte", "utf16"]
@@ -56,7 +42,6 @@ def encode(
     text: Text,
     *,
     disallowed_special: DisallowedSpecial = "all",
-    timeout: Timeout = NOT_GIVEN,
     **options: Unpack[TextOptions],
 ) -> Call[tokenizer_pb2.EncodeResponse, list[int]]:
     """Encode `text` into token ids.
@@ -66,12 +51,12 @@ def encode(
             become control tokens, and `special("<|name|>")`, which are one control token each.
         disallowed_special: For special tokens in the text that are not allowed: "all" to fail with
             SpecialTokenInText, or () to read them as ordinary text.
-        timeout: Seconds until DeadlineExceeded, above 0; None for no deadline. Default: the
-            client's.
         encoding: Name or alias; None for the client's.
         expected_fingerprint: The fingerprint that the encoding must have; otherwise the call fails
             with FingerprintMismatch before any work. None for any. Default: the client's, if the
             call uses the client's encoding.
+        timeout: Seconds until DeadlineExceeded, above 0; None for no deadline. Default: the
+            client's.
         allowed_special: Special tokens that become control tokens where a string `text` contains
             them; "all" for every one that the server permits to the caller. Default: none.
         add_special_tokens: Whether to add the encoding's template, which `get_encoding` shows,
@@ -82,10 +67,15 @@ def encode(
     Raises:
         InvalidOption: An option is out of range.
     """
-    request = fill(
-        tokenizer_pb2.EncodeRequest(), defaults, disallowed_special=disallowed_special, **options
+    return text_call(
+        ENCODE,
+        ENCODING,
+        defaults,
+        text,
+        lambda response: list(response.ids),
+        disallowed_special=disallowed_special,
+        **options,
     )
-    return text_call(ENCODE, request, text, _ids, defaults, timeout, stream=ENCODING)
 
 
 def encode_with_offsets(
@@ -93,7 +83,6 @@ def encode_with_offsets(
     text: Text,
     *,
     unit: OffsetUnit = "code_point",
-    timeout: Timeout = NOT_GIVEN,
     **options: Unpack[AllTextOptions],
 ) -> Call[tokenizer_pb2.EncodeResponse, IdsWithOffsets]:
     """Encode `text` into token ids with the offset at which each starts.
@@ -110,7 +99,8 @@ def encode_with_offsets(
         In bytes they are exact; in the other units a token that starts inside a character has the
         offset of that character. The template's tokens after the text have the text's length.
     """
-    request: Any = encode(defaults, "", **options).request
+    call = encode(defaults, "", **options)
+    request: Any = call.request
     if unit not in get_args(OffsetUnit):
         raise invalid("unit", f"must be one of {', '.join(get_args(OffsetUnit))}")
     request.offsets = enum_value("unit", text_pb2.OffsetUnit, unit)
@@ -118,7 +108,7 @@ def encode_with_offsets(
     return Call(
         ENCODE,
         request,
-        chosen_timeout(defaults, timeout),
+        call.timeout,
         lambda response: IdsWithOffsets(list(response.ids), list(response.offsets)),
     )
 
@@ -163,13 +153,7 @@ def encode_batch(
         The ids of each text, in order; [] for no texts.
     """
     return text_batch(
-        BATCH_ENCODE,
-        tokenizer_pb2.BatchEncodeRequest(),
-        encode,
-        texts,
-        defaults,
-        return_exceptions=return_exceptions,
-        **options,
+        BATCH_ENCODE, encode, defaults, texts, return_exceptions=return_exceptions, **options
     )
 
 
@@ -178,7 +162,6 @@ def encode_stream(
     pieces: Pieces,
     *,
     disallowed_special: DisallowedSpecial = "all",
-    timeout: Timeout = NOT_GIVEN,
     **options: Unpack[TextOptions],
 ) -> StreamCall[stream_pb2.EncodeStreamResponse, list[int]]:
     """Encode a text that arrives in pieces, of any length and cut anywhere.
@@ -198,9 +181,7 @@ def encode_stream(
         InputTooLarge: A pre-token, such as a word of megabytes, exceeds the server's buffer.
         TokenizerError: After the ids that were final.
     """
-    config = stream_pb2.EncodeStreamConfig()
-    fill(config, defaults, disallowed_special=disallowed_special, **options)
-    return ENCODING.call(defaults, config, pieces, stream_timeout(timeout))
+    return ENCODING.call(defaults, pieces, disallowed_special=disallowed_special, **options)
 
 
 def count(
@@ -209,7 +190,6 @@ def count(
     *,
     limit: int | None = None,
     disallowed_special: DisallowedSpecial = (),
-    timeout: Timeout = NOT_GIVEN,
     **options: Unpack[TextOptions],
 ) -> Call[tokenizer_pb2.CountResponse, int]:
     """Count the tokens of `text`. By default special tokens in the text are ordinary text.
@@ -225,14 +205,16 @@ def count(
     Returns:
         The number of tokens, at most `limit` + 1; 0 for "" without a template.
     """
-    request = fill(
-        tokenizer_pb2.CountRequest(),
+    return text_call(
+        COUNT,
+        COUNTING,
         defaults,
+        text,
+        lambda response: response.count,
         limit=limit,
         disallowed_special=disallowed_special,
         **options,
     )
-    return text_call(COUNT, request, text, _count, defaults, timeout, stream=COUNTING)
 
 
 @overload
@@ -273,12 +255,11 @@ def count_batch(
     """
     return text_batch(
         BATCH_COUNT,
-        tokenizer_pb2.BatchCountRequest(),
         count,
-        texts,
         defaults,
-        return_exceptions=return_exceptions,
+        texts,
         limit=limit,
+        return_exceptions=return_exceptions,
         **options,
     )
 
@@ -289,7 +270,6 @@ def count_stream(
     *,
     limit: int | None = None,
     disallowed_special: DisallowedSpecial = (),
-    timeout: Timeout = NOT_GIVEN,
     **options: Unpack[TextOptions],
 ) -> Call[stream_pb2.CountStreamResponse, int]:
     """Count the tokens of a text that arrives in pieces, of any length and cut anywhere.
@@ -307,19 +287,11 @@ def count_stream(
     Raises:
         InputTooLarge: As for `encode_stream`.
     """
-    config = stream_pb2.CountStreamConfig()
-    fill(config, defaults, limit=limit, disallowed_special=disallowed_special, **options)
-    stream = COUNTING.call(defaults, config, pieces, stream_timeout(timeout))
-    fallback = Fallback(stream, lambda responses: responses[-1])
-    first = stream_pb2.CountStreamRequest(config=config)
-    return Call(
-        COUNT_STREAM, first, stream.timeout, stream.plain, lambda _: fallback, is_large=True
+    stream = COUNTING.call(
+        defaults, pieces, limit=limit, disallowed_special=disallowed_special, **options
     )
-
-
-def _ids(result: tokenizer_pb2.EncodeResponse | tokenizer_pb2.EncodeResult) -> list[int]:
-    return list(result.ids)
-
-
-def _count(result: tokenizer_pb2.CountResponse | tokenizer_pb2.CountResult) -> int:
-    return result.count
+    fallback = Fallback(stream, lambda responses: responses[-1])
+    unused = COUNT_STREAM.request()
+    return Call(
+        COUNT_STREAM, unused, stream.timeout, stream.plain, lambda _: fallback, is_large=True
+    )

@@ -19,6 +19,7 @@ from bytepair_client._options import (
     Timeout,
     chosen_timeout,
     invalid,
+    stream_timeout,
     utf8,
 )
 from bytepair_client._streams.buffers import TextBuffer
@@ -48,6 +49,7 @@ class EncodingOptions(TypedDict, total=False):
 
     encoding: str | None
     expected_fingerprint: Fingerprint
+    timeout: Timeout
 
 
 class TextOptions(EncodingOptions, total=False):
@@ -87,11 +89,17 @@ def fill(
     if expected_fingerprint is NOT_GIVEN:
         # The client's fingerprint is that of the client's encoding, and of no other.
         expected_fingerprint = defaults.expected_fingerprint if name == defaults.encoding else None
-    set_field(request, "encoding", name)
-    set_field(request, "expected_fingerprint", expected_fingerprint)
-    for field, value in fields.items():
+    named = {"encoding": name, "expected_fingerprint": expected_fingerprint}
+    for field, value in (named | fields).items():
         set_field(request, field, value)
     return request
+
+
+def prepared(
+    method: Method[Any], defaults: Defaults, *, timeout: Timeout = NOT_GIVEN, **fields: Any
+) -> tuple[Any, float | None]:
+    """A request of `method` with these fields, and the timeout of its call in seconds."""
+    return fill(method.request(), defaults, **fields), chosen_timeout(defaults, timeout)
 
 
 def set_field(message: Message, name: str, value: Any) -> None:
@@ -193,13 +201,19 @@ class TextStream(Generic[Response, Plain]):
     """An RPC that takes a text in pieces; its fields are those of StreamCall."""
 
     method: Method[Response]
-    request: type[Any]  # of its requests
     plain: Callable[[Response], Plain]
     response_per_request: bool = True
     gives_lists: bool = False
     restarts: bool = False  # whether sending the text again repeats no output
 
     def call(
+        self, defaults: Defaults, pieces: Pieces, *, timeout: Timeout = NOT_GIVEN, **fields: Any
+    ) -> StreamCall[Response, Plain]:
+        """The call for the pieces of a text; `fields` are those of the configuration."""
+        config = fill(self.method.request().config, defaults, **fields)
+        return self.configured(defaults, config, pieces, stream_timeout(timeout))
+
+    def configured(
         self, defaults: Defaults, config: Any, pieces: Pieces | str | bytes, timeout: float | None
     ) -> StreamCall[Response, Plain]:
         """The call for a text or its pieces, with this configuration."""
@@ -212,7 +226,7 @@ class TextStream(Generic[Response, Plain]):
         piece_bytes = min(MAX_PIECE_BYTES, defaults.max_unary_bytes)
         return StreamCall(
             self.method,
-            TextBuffer(config, self.request, piece_bytes),
+            TextBuffer(config, self.method.request, piece_bytes),
             source,
             timeout,
             self.plain,
@@ -224,22 +238,17 @@ class TextStream(Generic[Response, Plain]):
 
 def text_call(
     method: Method[Response],
-    request: Any,
+    stream: TextStream[Any, Any],
+    defaults: Defaults,
     text: Text,
     plain: Callable[[Response], Plain],
-    defaults: Defaults,
-    timeout: Timeout,
     *,
-    stream: TextStream[Any, Any],
-    join: Callable[[Sequence[Any]], Response] | None = None,
+    timeout: Timeout = NOT_GIVEN,
+    **fields: Any,
 ) -> Call[Response, Plain]:
     """The call for one text, which uses `stream` if the text is too large for one request.
-
-    Args:
-        request: A request without the text. Its fields also configure the stream.
-        join: Combines the responses of the stream into one; None for `joined`.
-    """
-    seconds = chosen_timeout(defaults, timeout)
+    `fields` are those of the request, without the text; they also configure the stream."""
+    request, seconds = prepared(method, defaults, timeout=timeout, **fields)
     if not isinstance(text, str):
         set_text(request, text)
         return Call(method, request, seconds, plain)
@@ -250,9 +259,9 @@ def text_call(
     def fallback(limit: int | None) -> Fallback[Response]:
         served = within(defaults, limit)
         seconds = timeout_for(served, timeout, len(text))
-        config = copied(request, stream.request().config)
-        streamed = stream.call(served, config, text, seconds)
-        return Fallback(streamed, join or partial(joined, method))
+        config = copied(request, stream.method.request().config)
+        streamed = stream.configured(served, config, text, seconds)
+        return Fallback(streamed, partial(joined, method))
 
     return Call(method, request, seconds, plain, fallback, is_large)
 

@@ -170,6 +170,7 @@ class TextBuffer(SendBuffer[bytearray]):
         self._template_size: int | None = None
         self._repeated = 0
         self._preceding = b""  # the last settled character
+        self._last_start = -1  # of the chunks that the caller has
 
     def parts(self, item: object) -> Iterator[bytearray]:
         step = self.max_request
@@ -197,6 +198,11 @@ class TextBuffer(SendBuffer[bytearray]):
 
     def read(self, response: Any) -> bool:
         if not self._settles:
+            chunks = getattr(response, "chunks", None)  # of SplitStream
+            while chunks and chunks[0].start <= self._last_start:
+                del chunks[0]
+            if chunks:
+                self._last_start = chunks[-1].start
             return True
         response.bytes_consumed += self._base
         if self._template_size is None:
