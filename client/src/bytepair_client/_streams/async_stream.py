@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any, Generic, Self
 
 import grpc
@@ -56,10 +56,15 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
     def __del__(self) -> None:
         self._state.drop()
 
-    async def _begin(self, source: Source) -> None:
-        await asyncio.sleep(self._client._rate_limiter.wait())
-        if not self._state.over:  # closed meanwhile, by another task
-            self._state.begin(self._start(), source)
+    async def _wait(self, seconds: float) -> bool:
+        self._state.stop_sending()
+        await asyncio.sleep(seconds)
+        return not self._state.over
+
+    def _begin(self, source: Source | None) -> None:
+        rpc = self._client._rpc(self._method)
+        call = rpc(timeout=self._attempts.begin(), metadata=self._client._metadata)
+        self._state.begin(Duplex(call), source)
 
     async def _receive(self, call: Duplex[Response]) -> Response | None:
         try:
@@ -70,25 +75,13 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
             raise
         return response
 
-    async def _resume(self, seconds: float) -> bool:
-        self._state.stop_sending()
-        await asyncio.sleep(seconds + self._client._rate_limiter.wait())
-        if self._state.over:
-            return False
-        self._state.begin(self._start(), self._state.resume())
-        return True
-
-    def _start(self) -> Duplex[Response]:
-        """Start the RPC."""
-        rpc = self._client._rpc(self._method)
-        return Duplex(rpc(timeout=self._attempts.begin(), metadata=self._client._metadata))
-
 
 class _TaskState(StreamState[Response, Plain]):
     """The state, and the two tasks that make requests and send them."""
 
     def __init__(self, call: StreamCall[Response, Plain]) -> None:
         super().__init__(call)
+        self.lock = nullcontext()
         self._to_send = asyncio.Event()
         self._room = asyncio.Event()
         self._filling: Any = None  # the task that reads the source
@@ -103,18 +96,21 @@ class _TaskState(StreamState[Response, Plain]):
             if self._filling is not None:
                 self._filling.cancel()
             self._filling = self._loop.create_task(self._fill(source))
-        self._room.set()
         self._sending = self._loop.create_task(self._send(call))
 
+    def changed(self) -> None:
+        self._to_send.set()
+        self._room.set()
+
     def stop_sending(self) -> None:
-        """Stop sending to the broken connection."""
-        self._sending.cancel()
+        """Stop sending to the broken connection, if there is one."""
+        if self._sending is not None:
+            self._sending.cancel()
 
     def read(self, response: Response) -> Plain | None:
         value = super().read(response)
         if self.over:
             self._filling.cancel()  # the sending task ends the requests itself
-        self._to_send.set()
         return value
 
     def stop(self, *, cancel: bool) -> list[asyncio.Task[None]]:
@@ -148,7 +144,7 @@ class _TaskState(StreamState[Response, Plain]):
                 raise  # the reader stopped this task
             self.failure = error
         self.source_ended = True
-        self._to_send.set()
+        self.changed()
         if self.has_failed and self.call is not None:
             self.call.cancel()  # wakes the reader
 
@@ -158,14 +154,12 @@ class _TaskState(StreamState[Response, Plain]):
                 self._room.clear()
                 await self._room.wait()
             self.buffer.put(part)
-            self._to_send.set()
+            self.changed()
 
     async def _send(self, call: Duplex[Response]) -> None:
         while not (self.is_complete or self.over):
             if self.can_take:
-                request = self.take()
-                self._room.set()
-                if not await call.write(request):
+                if not await call.write(self.take()):
                     return
             else:
                 self._to_send.clear()

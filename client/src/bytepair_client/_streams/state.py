@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterable, Iterable
+from contextlib import AbstractContextManager
 from typing import Any, Final, Generic, cast
 
 import grpc
@@ -32,7 +33,11 @@ class StreamState(ABC, Generic[Response, Plain]):
         failure: The exception of the source, or for an invalid item of it; None if there is none.
         over: Whether the stream has ended for the reader.
         advanced: Whether the last response consumed more than all before it, on any connection.
+        readings: How often the source was read again from its start. Earlier readings stop.
+        lock: Guards all but `call`.
     """
+
+    lock: AbstractContextManager[object]
 
     def __init__(self, call: StreamCall[Response, Plain]) -> None:
         self.buffer = call.buffer
@@ -41,6 +46,7 @@ class StreamState(ABC, Generic[Response, Plain]):
         self.failure: BaseException | None = None
         self.over = False
         self.advanced = False
+        self.readings = 0
         self._consumed = -1
         # Not the call itself, which would keep the source alive after its reader is dropped.
         self._plain = call.plain
@@ -53,6 +59,10 @@ class StreamState(ABC, Generic[Response, Plain]):
         self._extra: Any = None
         self._first: Any = None
         self._last: Any = call.method.parse(b"")
+
+    @abstractmethod
+    def changed(self) -> None:
+        """Wake those that wait for a change. Called with the lock."""
 
     @abstractmethod
     def stop(self, *, cancel: bool) -> object:
@@ -78,10 +88,11 @@ class StreamState(ABC, Generic[Response, Plain]):
 
     def raise_failure(self) -> None:
         """Raise the exception of the source, if all results before it were returned."""
-        if self.has_failed:
-            failure, self.failure = self.failure, None
-            assert failure is not None  # has_failed
-            raise failure
+        with self.lock:
+            if self.has_failed:
+                failure, self.failure = self.failure, None
+                assert failure is not None  # has_failed
+                raise failure
 
     def take(self) -> bytes:
         """The next request. `can_take` must be true."""
@@ -90,6 +101,7 @@ class StreamState(ABC, Generic[Response, Plain]):
         if self._response_per_request:
             self._unread.append(self.buffer.sent - before)
             self._unread_size += self._unread[-1]
+        self.changed()
         return request
 
     @property
@@ -102,33 +114,39 @@ class StreamState(ABC, Generic[Response, Plain]):
 
         Returns the source if it must be read again from its start; None to continue with it.
         """
-        self._unread.clear()
-        self._unread_size = 0
-        self._extra = None
-        if self.buffer.can_rewind:
-            self.buffer.rewind(self._first)
-            return None
-        self.buffer.restart()
-        self.source_ended, self.failure = False, None
-        return self._source
+        with self.lock:
+            self._unread.clear()
+            self._unread_size = 0
+            self._extra = None
+            self.changed()
+            if self.buffer.can_rewind:
+                self.buffer.rewind(self._first)
+                return None
+            self.buffer.restart()
+            self.source_ended, self.failure = False, None
+            self.readings += 1
+            return self._source
 
     def read(self, response: Response) -> Plain | None:
         """Process a response. Returns its plain value; empty or None if there is no new output.
 
         Raises InternalError if it is the last one and the server did not receive all input.
         """
-        self.advanced = False
-        if not self.buffer.read(response):
-            self._extra = response
-            return None
-        consumed = self._consumed_by(response)
-        self.advanced, self._consumed = consumed > self._consumed, max(consumed, self._consumed)
-        if self._unread:  # the last response has no request
-            self._unread_size -= self._unread.popleft()
-        if not self._response_per_request or getattr(response, "finished", False):
-            self.over = True
-            self._check_consumed(response)
-        return self._note(response)
+        with self.lock:
+            self.advanced = False
+            self.changed()  # more requests may be sent
+            if not self.buffer.read(response):
+                self._extra = response
+                return None
+            consumed = self._consumed_by(response)
+            self.advanced = consumed > self._consumed
+            self._consumed = max(consumed, self._consumed)
+            if self._unread:  # the last response has no request
+                self._unread_size -= self._unread.popleft()
+            if not self._response_per_request or getattr(response, "finished", False):
+                self.over = True
+                self._check_consumed(response)
+            return self._note(response)
 
     def released(self) -> Plain | None:
         """The plain value of the extra response; None if there is none. Only for a stream that does
@@ -208,17 +226,16 @@ class BaseStream(ABC, Generic[Response, Plain]):
         return self._state.last
 
     @abstractmethod
-    async def _begin(self, source: Any) -> None:
-        """Start the first attempt, and start reading the source."""
+    async def _wait(self, seconds: float) -> bool:
+        """Wait before an attempt. Returns False if the stream was closed meanwhile."""
+
+    @abstractmethod
+    def _begin(self, source: Any) -> None:
+        """Start an attempt, and start reading the source unless it is None."""
 
     @abstractmethod
     async def _receive(self, call: Any) -> Response | None:
         """The next response of a call; None after the last. Raises TokenizerError."""
-
-    @abstractmethod
-    async def _resume(self, seconds: float) -> bool:
-        """Wait, then resume over another connection. Returns False if the stream was closed
-        meanwhile."""
 
     async def _next(self) -> Plain | None:
         """The next value; None after the last."""
@@ -226,7 +243,8 @@ class BaseStream(ABC, Generic[Response, Plain]):
         try:
             if self._source is not None:
                 source, self._source = self._source, None
-                await self._begin(source)
+                if await self._wait(self._client._rate_limiter.wait()):
+                    self._begin(source)
             while not self._ready and (call := state.call) is not None:
                 value = await self._read(call)
                 if value and self._gives_lists:
@@ -262,7 +280,12 @@ class BaseStream(ABC, Generic[Response, Plain]):
         response, and raise the failure at the next read."""
         state = self._state
         seconds = self._attempts.wait(failure)
-        if seconds is not None and state.can_resume and await self._resume(seconds):
+        if (
+            seconds is not None
+            and state.can_resume
+            and await self._wait(seconds + self._client._rate_limiter.wait())
+        ):
+            self._begin(state.resume())
             return None
         value = state.released()
         await self._client._explain(failure)

@@ -10,7 +10,7 @@ from typing import Any, Self, cast
 import grpc
 
 from bytepair_client._call import Plain, Response, StreamCall, run
-from bytepair_client._streams.state import BaseStream, Source, StreamState
+from bytepair_client._streams.state import BaseStream, StreamState
 
 
 class Stream(BaseStream[Response, Plain], Iterator[Plain]):
@@ -52,9 +52,22 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
     def __del__(self) -> None:
         self.close()
 
-    async def _begin(self, source: Iterable[Any]) -> None:
-        if self._state.wait(self._client._rate_limiter.wait()):
-            self._begin_attempt(source)
+    async def _wait(self, seconds: float) -> bool:
+        return self._state.wait(seconds)
+
+    def _begin(self, source: Iterable[Any] | None) -> None:
+        state = self._state
+        requests = state.requests(state.attempt)
+        state.call = self._client._start(self._method, requests, self._attempts.begin())
+        if state.over:  # closed meanwhile, by another thread
+            state.stop(cancel=True)
+        if source is not None:
+            threading.Thread(
+                target=copy_context().run,
+                args=(state.fill, source, state.readings),
+                name="bytepair-stream",
+                daemon=True,  # the source may block forever
+            ).start()
 
     async def _receive(self, call: Any) -> Response | None:
         try:
@@ -64,70 +77,50 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
         except grpc.RpcError as error:
             raise self._client._error(error, self._timeout) from error
 
-    async def _resume(self, seconds: float) -> bool:
-        if not self._state.wait(seconds + self._client._rate_limiter.wait()):
-            return False
-        self._begin_attempt(cast(Iterable[Any] | None, self._state.resume()))
-        return True
-
-    def _begin_attempt(self, source: Iterable[Any] | None) -> None:
-        """Start the RPC, and start reading the source unless it is None."""
-        state = self._state
-        requests = state.requests(state.attempt)
-        state.call = self._client._start(self._method, requests, self._attempts.begin())
-        if state.over:  # closed meanwhile, by another thread
-            state.stop(cancel=True)
-        if source is not None:
-            threading.Thread(
-                target=copy_context().run,
-                args=(state.fill, source, state.reading),
-                name="bytepair-stream",
-                daemon=True,  # the source may block forever
-            ).start()
-
 
 class _SharedState(StreamState[Response, Plain]):
     """The state, shared by three threads: the source's, gRPC's and the reader's.
 
-    `_changed` guards all but `call`.
-
     Attributes:
         attempt: The number of the current attempt. Requests of older ones end.
-        reading: How often the source was read from its start before. Older readings stop.
     """
+
+    lock: threading.Condition
 
     def __init__(self, call: StreamCall[Response, Plain]) -> None:
         super().__init__(call)
         self.attempt = 0
-        self.reading = 0
-        self._changed = threading.Condition()
+        self.lock = threading.Condition()
+
+    def changed(self) -> None:
+        self.lock.notify_all()
 
     def fill(self, source: Iterable[Any], reading: int) -> None:
         """Read the source. Runs in the source's thread."""
         failure: BaseException | None = None
 
         def is_over() -> bool:
-            return self.over or self.reading != reading
+            return self.over or self.readings != reading
 
         try:
             for item in source:
                 for part in self.buffer.parts(item):
-                    with self._changed:
-                        self._changed.wait_for(lambda: is_over() or not self.buffer.is_full)
+                    with self.lock:
+                        self.lock.wait_for(lambda: is_over() or not self.buffer.is_full)
                         if is_over():
                             return
                         self.buffer.put(part)
-                        self._changed.notify_all()
+                        self.changed()
                 if is_over():
                     return
         except BaseException as error:  # raised in the reader's thread
             failure = error
-        with self._changed:
+        with self.lock:
             if is_over():
                 return
             self.source_ended = True
             self.failure = failure
-            self._changed.notify_all()
+            self.changed()
             call = self.call if self.has_failed else None
         # Without the lock, for which gRPC's thread may wait while it holds the call.
         if call is not None:
@@ -140,46 +133,27 @@ class _SharedState(StreamState[Response, Plain]):
             return self.over or self.attempt != attempt or self.is_complete
 
         while True:
-            with self._changed:
-                self._changed.wait_for(lambda: is_over() or self.can_take)
+            with self.lock:
+                self.lock.wait_for(lambda: is_over() or self.can_take)
                 if is_over():
                     return
                 request = self.take()
-                self._changed.notify_all()
             yield request
 
     def wait(self, seconds: float) -> bool:
         """Wait before an attempt. Returns False if the stream was closed meanwhile."""
-        with self._changed:
+        with self.lock:
             self.attempt += 1
-            self._changed.notify_all()
-            return not self._changed.wait_for(lambda: self.over, seconds)
-
-    def resume(self) -> Source | None:
-        with self._changed:
-            source = super().resume()
-            if source is not None:
-                self.reading += 1
-            self._changed.notify_all()
-        return source
-
-    def read(self, response: Response) -> Plain | None:
-        with self._changed:
-            value = super().read(response)
-            self._changed.notify_all()  # more requests may be sent
-        return value
-
-    def raise_failure(self) -> None:
-        with self._changed:
-            super().raise_failure()
+            self.changed()
+            return not self.lock.wait_for(lambda: self.over, seconds)
 
     def stop(self, *, cancel: bool) -> None:
-        with self._changed:
+        with self.lock:
             call, self.call = self.call, None
         if cancel and call is not None:
             # Before gRPC's thread ends the requests: the server would take the cancelled stream for
             # a complete one.
             call.cancel()
-        with self._changed:
+        with self.lock:
             self.over = True
-            self._changed.notify_all()
+            self.changed()
