@@ -27,17 +27,15 @@ from bytepair_client import _errors
 from bytepair_client._async_client import AsyncRawResponses, AsyncTokenizerClient
 from bytepair_client._client import RawResponses, TokenizerClient
 from bytepair_client._errors import *  # noqa: F403
-from bytepair_client._models import (
+from bytepair_client._operations.batches import error_of
+from bytepair_client._operations.context import Chunk, Finding, Inspection
+from bytepair_client._operations.describing import (
     ChatFormatInfo,
-    Chunk,
     EncodingInfo,
-    Finding,
-    IdsWithOffsets,
-    Inspection,
     TokenInfo,
     TokenPart,
 )
-from bytepair_client._operations.batches import error_of
+from bytepair_client._operations.encoding import IdsWithOffsets
 from bytepair_client._options import NOT_GIVEN, NotGiven, Tls
 from bytepair_client._streams.async_stream import AsyncStream
 from bytepair_client._streams.stream import Stream

@@ -38,7 +38,7 @@ from bytepair_client._cli.parser import (
 )
 from bytepair_client._client import TokenizerClient
 from bytepair_client._errors import InvalidOption
-from bytepair_client._models import ChatFormatInfo, EncodingInfo
+from bytepair_client._operations.describing import ChatFormatInfo, EncodingInfo
 
 # Above this number, special tokens are listed in JSON only.
 MAX_LISTED = 20

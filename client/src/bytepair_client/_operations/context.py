@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, Unpack, overload
 
 from bytepair.v1 import context_pb2
 
 from bytepair_client._call import Call, Fallback, StreamCall, method
 from bytepair_client._errors import InvalidUtf8, TokenizerError
-from bytepair_client._models import Chunk, Finding, Inspection, described
 from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
 from bytepair_client._operations.requests import (
     CODE_POINT,
@@ -20,6 +20,7 @@ from bytepair_client._operations.requests import (
     TextOptions,
     TextStream,
     copied,
+    described,
     enum_name,
     has_more_bytes,
     one_text,
@@ -45,6 +46,67 @@ SPLITTING: TextStream[context_pb2.SplitStreamResponse, Any] = TextStream(
 )
 
 Keep = Literal["start", "end", "both"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of a text.
+
+    Attributes:
+        start: Where it starts, in code points of the text.
+        end: Where it ends, exclusive.
+        count: The number of its tokens.
+        level: The coarsest level that has a boundary at its end, such as "sentence".
+        overlap: The number of tokens that it shares with the chunk before it.
+        text: The text from `start` to `end`, unchanged.
+    """
+
+    start: int
+    end: int
+    count: int
+    level: str
+    overlap: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A part of a text that makes its count, or a model's reply to it, surprising.
+
+    Attributes:
+        code: The kind, such as "TRAILING_WHITESPACE"; `FindingCode` in the API lists all.
+        start: Where it starts, in code points.
+        end: Where it ends, exclusive.
+        token_id: The id of the token; None if the finding is not about a token.
+        token: The special token that is spelled, exactly or nearly; otherwise "".
+        code_point: The character; None if the finding is not about a character.
+    """
+
+    code: str
+    start: int
+    end: int
+    token_id: int | None
+    token: str
+    code_point: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """The findings in a text.
+
+    Attributes:
+        findings: In the order of the text; at most a thousand.
+        totals: The number of findings of each code.
+        count: The number of tokens of the text.
+        stable_tokens: The number of tokens at the start that no further text changes.
+        stable_end: Where these end, in code points.
+    """
+
+    findings: list[Finding]
+    totals: Mapping[str, int]
+    count: int
+    stable_tokens: int
+    stable_end: int
 
 
 class SplitOptions(AllTextOptions, total=False):

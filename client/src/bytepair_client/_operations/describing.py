@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from bytepair.v1 import chat_pb2, encoding_pb2, token_pb2, tokenizer_pb2
@@ -9,8 +11,7 @@ from grpc_health.v1 import health_pb2
 
 from bytepair_client._call import Call, Method, method
 from bytepair_client._errors import UnknownTokenId
-from bytepair_client._models import ChatFormatInfo, EncodingInfo, TokenInfo, TokenPart, described
-from bytepair_client._operations.requests import enum_name, named_encoding
+from bytepair_client._operations.requests import described, enum_name, named_encoding
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout, utf8
 from bytepair_client._text import MAX_TOKEN_ID
 
@@ -29,6 +30,110 @@ _STATES = {
     health_pb2.HealthCheckResponse.SERVING: "SERVING",
     health_pb2.HealthCheckResponse.NOT_SERVING: "NOT_SERVING",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class EncodingInfo:
+    """One encoding, as the server describes it.
+
+    Attributes:
+        name: The canonical name, such as "cl100k_base".
+        aliases: Its other names, sorted.
+        fingerprint: "sha256:" and 64 hexadecimal digits over everything that determines ids. Equal
+            fingerprints mean equal ids for every text.
+        n_vocab: One more than the largest token id.
+        max_token_id: The largest token id, special tokens included.
+        pattern: The regular expression that splits text into pre-tokens.
+        special_tokens: The id of each special token, in the order of ids.
+        source: "builtin"; "builtin:" and the built-in encoding that it extends; or "file:" and a
+            path on the server.
+        backend: "native" or "reference". Both give the same ids.
+        splitter: The implementation of the pattern. All give the same pre-tokens.
+        template_before: The tokens that `add_special_tokens` adds before a text, by spelling.
+        template_after: The tokens that it adds after a text.
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    fingerprint: str
+    n_vocab: int
+    max_token_id: int
+    pattern: str
+    special_tokens: Mapping[str, int]
+    source: str
+    backend: str
+    splitter: str
+    template_before: tuple[str, ...] = ()
+    template_after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFormatInfo:
+    """One chat format, as the server describes it.
+
+    Attributes:
+        name: Its name, such as "harmony".
+        fingerprint: "sha256:" and 64 hexadecimal digits over everything that determines the
+            rendering.
+        source: The published rendering that it follows: repository, file and revision.
+        audience: The models that use it.
+        is_exact: Whether counts can be exact; otherwise they are estimates.
+        encodes: Whether `encode_chat` supports it.
+        control_tokens: The control tokens that it may write, sorted.
+        roles: The roles that messages may have.
+        fields: The optional fields that messages may have, sorted.
+        tools: Whether it supports tools.
+        encodings: The loaded encodings that have its control tokens, sorted.
+    """
+
+    name: str
+    fingerprint: str
+    source: str
+    audience: str
+    is_exact: bool
+    encodes: bool
+    control_tokens: tuple[str, ...]
+    roles: tuple[str, ...]
+    fields: tuple[str, ...]
+    tools: bool
+    encodings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPart:
+    """A part of a token: an initial unit, or the result of a merge.
+
+    Attributes:
+        spelling: As in the vocabulary; the decoded text may differ.
+        id: The token id; None if the part is not a token.
+        order: The rank, priority or score of the merge of its two halves; None for a unit.
+        left: The index of its left half; None for a unit.
+        right: The index of its right half; None for a unit.
+    """
+
+    spelling: bytes
+    id: int | None
+    order: float | None
+    left: int | None
+    right: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenInfo:
+    """One token, as the server describes it.
+
+    Attributes:
+        data: The bytes that it decodes to inside a text.
+        kind: "ordinary", "byte", "special" or "unknown".
+        order: The meaning of the parts' `order`: "rank", "priority" or "score".
+        parts: The initial units, then the result of each merge; () if no merges make the token, or
+            if it is longer than 1,024 bytes.
+    """
+
+    data: bytes
+    kind: str
+    order: str
+    parts: tuple[TokenPart, ...]
 
 
 def list_encodings(

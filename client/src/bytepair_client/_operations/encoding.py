@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, Unpack, get_args, overload
+from typing import Any, Literal, NamedTuple, Unpack, get_args, overload
 
 from bytepair.v1 import stream_pb2, text_pb2, tokenizer_pb2
 
 from bytepair_client._call import Call, Fallback, StreamCall, method
 from bytepair_client._errors import TokenizerError
-from bytepair_client._models import IdsWithOffsets
 from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
 from bytepair_client._operations.requests import (
     AllTextOptions,
@@ -35,6 +34,13 @@ COUNTING = TextStream(
 )
 
 OffsetUnit = Literal["code_point", "byte", "utf16"]
+
+
+class IdsWithOffsets(NamedTuple):
+    """Token ids, and the offset at which each starts: `offsets[i]` belongs to `ids[i]`."""
+
+    ids: list[int]
+    offsets: list[int]
 
 
 def encode(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import fields as fields_of
 from functools import partial
 from typing import Any, Final, Generic, Literal, TypedDict, TypeVar
 
@@ -42,6 +43,7 @@ MAX_PIECE_BYTES = 256 * 1024
 _EVERY = "ALL"  # in the `allowed_special` of a request: all special tokens
 
 Filled = TypeVar("Filled", bound=Message)
+T = TypeVar("T")
 
 
 class EncodingOptions(TypedDict, total=False):
@@ -307,3 +309,18 @@ def joined(method: Method[Response], responses: Sequence[Message]) -> Response:
     for response in responses:
         copied(response, whole)
     return whole
+
+
+def described(kind: type[T], message: Any, /, **others: Any) -> T:
+    """Make a dataclass from `others` and the fields of `message` with the same names. Repeated
+    fields become tuples, unset ones None."""
+    for field in fields_of(kind):  # type: ignore[arg-type]  # T is a dataclass
+        if field.name in others:
+            continue
+        value = getattr(message, field.name)
+        if message.DESCRIPTOR.fields_by_name[field.name].has_presence:
+            value = value if message.HasField(field.name) else None
+        elif not isinstance(value, str | bytes | bool | int):
+            value = tuple(value)
+        others[field.name] = value
+    return kind(**others)
