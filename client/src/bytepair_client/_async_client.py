@@ -10,7 +10,18 @@ from typing import Any, ClassVar, Concatenate, Self
 import grpc
 
 from bytepair_client._base import BaseClient
-from bytepair_client._call import Method, P, Plain, Prepared, R, Response, StreamCall, method_of
+from bytepair_client._call import (
+    MAX_UNDER_WAY,
+    Method,
+    P,
+    Plain,
+    Prepared,
+    R,
+    Response,
+    StreamCall,
+    Work,
+    method_of,
+)
 from bytepair_client._errors import Cancelled
 from bytepair_client._operations import chats, context, decoding, describing, encoding
 from bytepair_client._options import Defaults
@@ -147,11 +158,7 @@ class AsyncTokenizerClient(BaseClient):
             return [response async for response in responses]
 
     async def _run_all(
-        self,
-        function: Callable[[Any], Coroutine[Any, Any, R]],
-        arguments: Iterable[Any],
-        most: int,
-        take: Callable[[R], None],
+        self, function: Work[R], arguments: Iterable[Any], take: Callable[[R], None]
     ) -> None:
         under_way: deque[asyncio.Task[R]] = deque()
 
@@ -162,7 +169,7 @@ class AsyncTokenizerClient(BaseClient):
 
         try:
             for argument in arguments:
-                if len(under_way) == most:
+                if len(under_way) == MAX_UNDER_WAY:
                     await take_first()
                 under_way.append(asyncio.create_task(function(argument)))
             while under_way:

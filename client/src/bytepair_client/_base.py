@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ssl
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from threading import Event, Lock
-from typing import Any, ClassVar, Never, cast
+from typing import Any, ClassVar, Never
 
 import grpc
 from google.protobuf.message import Message
@@ -13,10 +14,10 @@ from google.protobuf.message import Message
 from bytepair_client import _channel
 from bytepair_client import _errors as errors
 from bytepair_client import _options as options
-from bytepair_client._call import Call, Method, R, Response, StreamCall, too_many
+from bytepair_client._call import Call, Method, R, Response, StreamCall, Work, too_many
 from bytepair_client._options import Defaults, Tls
 from bytepair_client._retries import Attempts, RateLimiter
-from bytepair_client._status import FailedCall, from_call
+from bytepair_client._status import from_call
 
 
 class BaseClient(ABC):
@@ -99,8 +100,10 @@ class BaseClient(ABC):
         if not isinstance(tls, bool | Tls):
             raise TypeError(f"tls must be a bool or a Tls, not {type(tls).__name__}")
         self._tls = Tls() if tls is True else tls or None
-        self._credentials = None if self._tls is None else self._tls.credentials()
-        self._context = None if self._tls is None else self._tls.context()
+        self._credentials: grpc.ChannelCredentials | None = None
+        self._context: ssl.SSLContext | None = None
+        if self._tls is not None:
+            self._credentials, self._context = self._tls.load()
         self._arguments = _channel.channel_arguments(
             self.target,
             max_request_bytes=max_request_bytes,
@@ -138,14 +141,10 @@ class BaseClient(ABC):
 
     @abstractmethod
     async def _run_all(
-        self,
-        function: Callable[[Any], Coroutine[Any, Any, R]],
-        arguments: Iterable[Any],
-        most: int,
-        take: Callable[[R], None],
+        self, function: Work[R], arguments: Iterable[Any], take: Callable[[R], None]
     ) -> None:
-        """Run `function` on every argument, at most `most` at a time. Pass the results to `take` in
-        order."""
+        """Run `function` on every argument, at most MAX_UNDER_WAY at a time. Pass the results to
+        `take` in order."""
 
     @abstractmethod
     async def _find_fault(self) -> str | None:
@@ -270,4 +269,4 @@ class BaseClient(ABC):
         return errors.ClientClosed(f"the client of {self.target} is closed")
 
     def _error(self, failed: grpc.RpcError, timeout: float | None) -> errors.TokenizerError:
-        return from_call(cast(FailedCall, failed), target=self.target, timeout=timeout)
+        return from_call(failed, self.target, timeout)

@@ -21,17 +21,25 @@ from google.protobuf.message import Message
 from bytepair_client._options import NOT_GIVEN, Defaults
 from bytepair_client._streams.buffers import SendBuffer
 
-_RPCS: Final[Mapping[Any, Any]] = {
+#: By the type of the request.
+RPCS: Final[Mapping[Any, Any]] = {
     rpc.input_type: rpc
     for file in (tokenizer_pb2.DESCRIPTOR, chat_pb2.DESCRIPTOR)
     for service in file.services_by_name.values()
     for rpc in service.methods
 }
 
+#: Maximum number of concurrent requests of a batch. This bounds its memory, and keeps the server
+#: busy while the next request is made.
+MAX_UNDER_WAY: Final = 4
+
 P = ParamSpec("P")
 R = TypeVar("R")
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")
+
+
+Work = Callable[[Any], Coroutine[Any, Any, R]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,7 @@ class Method(Generic[Response]):
 
 def method(request: type[Message], response: type[Response]) -> Method[Response]:
     """The RPC that takes a `request` and returns a `response`."""
-    rpc = _RPCS[request.DESCRIPTOR]
+    rpc = RPCS[request.DESCRIPTOR]
     path = f"/{rpc.containing_service.full_name}/{rpc.name}"
     return Method(path, request, response.FromString, rpc.client_streaming)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 from typing import Any, ClassVar, Concatenate, Self
@@ -12,6 +12,7 @@ import grpc
 
 from bytepair_client._base import BaseClient
 from bytepair_client._call import (
+    MAX_UNDER_WAY,
     Method,
     P,
     Plain,
@@ -19,6 +20,7 @@ from bytepair_client._call import (
     R,
     Response,
     StreamCall,
+    Work,
     method_of,
     run,
 )
@@ -145,11 +147,7 @@ class TokenizerClient(BaseClient):
             return list(responses)
 
     async def _run_all(
-        self,
-        function: Callable[[Any], Coroutine[Any, Any, R]],
-        arguments: Iterable[Any],
-        most: int,
-        take: Callable[[R], None],
+        self, function: Work[R], arguments: Iterable[Any], take: Callable[[R], None]
     ) -> None:
         arguments = iter(arguments)
         first, second = next(arguments), next(arguments, None)
@@ -157,10 +155,10 @@ class TokenizerClient(BaseClient):
             take(await function(first))
             return
         under_way: deque[Future[R]] = deque()
-        threads = ThreadPoolExecutor(most, thread_name_prefix="bytepair-batch")
+        threads = ThreadPoolExecutor(MAX_UNDER_WAY, thread_name_prefix="bytepair-batch")
         try:
             for argument in chain((first, second), arguments):
-                if len(under_way) == most:
+                if len(under_way) == MAX_UNDER_WAY:
                     take(under_way.popleft().result())
                 under_way.append(threads.submit(lambda each: run(function(each)), argument))
             while under_way:

@@ -71,46 +71,41 @@ class Tls:
     client_key: str | os.PathLike[str] | bytes | None = None
     server_name: str | None = None
 
-    def credentials(self) -> grpc.ChannelCredentials:
-        """Read the files. Raises InvalidOption if one cannot be used."""
+    def load(self) -> tuple[grpc.ChannelCredentials, ssl.SSLContext]:
+        """Read the files.
+
+        Returns:
+            gRPC's credentials; and a context that trusts `root_certificates`, or none if that is
+            None, and shows the client certificate if it is a file.
+        Raises:
+            InvalidOption: A file cannot be read, the root certificates are not PEM, or the client
+                certificate and its key do not belong together.
+        """
         if (self.client_certificate is None) != (self.client_key is None):
             raise invalid("tls", "client_certificate and client_key must be given together")
         roots = _pem("root_certificates", self.root_certificates)
         key = _pem("client_key", self.client_key)
         chain = _pem("client_certificate", self.client_certificate)
-        return grpc.ssl_channel_credentials(
-            root_certificates=roots, private_key=key, certificate_chain=chain
-        )
-
-    def context(self) -> ssl.SSLContext:
-        """A context that trusts `root_certificates`, or none if that is None, and shows the client
-        certificate if it is a file.
-
-        Raises:
-            InvalidOption: The root certificates cannot be read, or are not PEM; or the files of
-                the client certificate and its key do not belong together.
-        """
+        credentials = grpc.ssl_channel_credentials(roots, key, chain)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        roots = _pem("root_certificates", self.root_certificates)
         try:
             if roots is not None:  # gRPC would report invalid ones as an unavailable server
                 context.load_verify_locations(cadata=roots.decode("ascii", "ignore"))
         except (ssl.SSLError, ValueError):
             raise invalid("tls", "root_certificates holds no certificates in PEM") from None
-        chain, key = self.client_certificate, self.client_key
+        certificate, private = self.client_certificate, self.client_key
         # The standard library can only load files.
-        if chain is None or key is None or isinstance(chain, bytes) or isinstance(key, bytes):
-            return context
-        try:
-            # Without `password`, OpenSSL would prompt for one at the terminal.
-            context.load_cert_chain(chain, key, password=lambda: "")
-        except (ssl.SSLError, OSError):
-            raise invalid(
-                "tls",
-                "client_certificate and client_key are not a certificate chain and its key, in PEM "
-                "and without a password",
-            ) from None
-        return context
+        if isinstance(certificate, str | os.PathLike) and isinstance(private, str | os.PathLike):
+            try:
+                # Without `password`, OpenSSL would prompt for one at the terminal.
+                context.load_cert_chain(certificate, private, password=lambda: "")
+            except (ssl.SSLError, OSError):
+                raise invalid(
+                    "tls",
+                    "client_certificate and client_key are not a certificate chain and its key, in "
+                    "PEM and without a password",
+                ) from None
+        return credentials, context
 
 
 @dataclass(frozen=True, slots=True)

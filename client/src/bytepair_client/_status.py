@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import grpc
 from bytepair.v1 import text_pb2
@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
 from bytepair_client import _errors as errors
+from bytepair_client._call import RPCS
 
 REQUEST_ID_KEY: Final = "x-request-id"
 # The trailing metadata that holds a serialised google.rpc.Status.
@@ -41,6 +42,14 @@ BY_STATUS: Mapping[grpc.StatusCode, type[errors.TokenizerError]] = {
 
 _STATUS_BY_NUMBER = {status.value[0]: status for status in grpc.StatusCode}
 
+
+def _method_name(rpc: str) -> str:
+    """The method that calls an RPC: "encode_batch()" for "BatchEncode"."""
+    words = re.findall("[A-Z][a-z]+", rpc)
+    words.sort(key="Batch".__eq__)  # to the end
+    return "_".join(words).lower() + "()"
+
+
 # The server's messages use names of the API; these are the names in Python.
 _PYTHON_NAMES: Final = {
     "DISALLOWED_SPECIAL_AS_TEXT": "disallowed_special=()",
@@ -49,18 +58,8 @@ _PYTHON_NAMES: Final = {
     "DECODE_ERRORS_STRICT": 'errors="strict"',
     "OFFSET_UNIT_NONE": "encode()",
     "or as_bytes": "or decode_bytes() (in a stream, as_bytes=True)",
-    "BatchEncode": "encode_batch()",
-    "BatchDecode": "decode_batch()",
-    "BatchCount": "count_batch()",
-    "ListChatFormats": "list_chat_formats()",
-    "BatchTruncate": "truncate_batch()",
-    "SplitStream": "split_stream()",
-    "EncodeStream": "encode_stream()",
-    "DecodeStream": "decode_stream()",
-    "CountStream": "count_stream()",
-    "ListEncodings": "list_encodings()",
-    "GetEncoding": "get_encoding()",
-    "GetToken": "get_token()",
+} | {  # a name of one word may be a word of the message
+    rpc.name: _method_name(rpc.name) for rpc in RPCS.values() if not rpc.name.istitle()
 }
 # Streams take their options in a message `config`.
 _CONFIG: Final = "config."
@@ -71,21 +70,10 @@ _MESSAGE_SIZE: Final = re.compile(
     r"(CLIENT: )?Received message larger than max \((\d+) vs\. (\d+)\)"
 )
 
-# None if there was no response.
-Metadata = Iterable[tuple[str, str | bytes]] | None
 
-
-class FailedCall(Protocol):
-    """The common interface of the errors of grpc and grpc.aio."""
-
-    def code(self) -> grpc.StatusCode: ...
-    def details(self) -> str | None: ...
-    def initial_metadata(self) -> Metadata: ...
-    def trailing_metadata(self) -> Metadata: ...
-
-
-def from_call(failed: FailedCall, *, target: str, timeout: float | None) -> errors.TokenizerError:
-    """The exception for a failed call. An unknown reason gives TokenizerError itself."""
+def from_call(failed: Any, target: str, timeout: float | None) -> errors.TokenizerError:
+    """The exception for an error of grpc or grpc.aio, whose interfaces are the same. An unknown
+    reason gives TokenizerError itself."""
     trailing = list(failed.trailing_metadata() or ())
     info, fault, retry_after = _details(_value(trailing, STATUS_DETAILS_KEY))
     reason = None if info is None else info.reason
@@ -181,7 +169,7 @@ def _message_too_large(size: str, limit: str, *, is_answer: bool) -> errors.Toke
     return errors.InputTooLarge(message, code=code, metadata={"field": "request", **metadata})
 
 
-def _message(failed: FailedCall, reason: str | None, target: str, timeout: float | None) -> str:
+def _message(failed: Any, reason: str | None, target: str, timeout: float | None) -> str:
     details = failed.details() or ""
     if reason is not None and details:
         return _in_python(details)

@@ -19,9 +19,6 @@ from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeou
 from bytepair_client._status import from_item, to_item
 from bytepair_client._text import Segments, Text, checked_iterable, set_text
 
-#: Maximum number of concurrent requests of a batch. This bounds its memory, and keeps the server
-#: busy while the next request is made.
-MAX_UNDER_WAY: Final = 4
 #: Maximum number of items in a request: the server's default of `max_batch_items`.
 MAX_ITEMS: Final = 1024
 #: The errors of a single item.
@@ -137,7 +134,7 @@ class Batch(Prepared[Response, list[Plain]]):
         send = partial(self._send_or_fail, client)
         chunks, take = self._chunks(raises=raises), partial(self._take, raises=raises)
         try:
-            await client._run_all(send, chunks, MAX_UNDER_WAY, take)
+            await client._run_all(send, chunks, take)
         except errors.TokenizerError as failure:
             if failure.item is None and self._outcomes:
                 failure.add_note(f"{len(self._outcomes)} items of the batch were done before this.")

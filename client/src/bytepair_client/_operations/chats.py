@@ -27,17 +27,16 @@ Chats = Iterable[ChatMessages | Mapping[str, Any]]
 _Chat = tuple[Any, Any]
 
 _RENDERING = frozenset(chat_pb2.ChatOptions.DESCRIPTOR.fields_by_name)
-_TEXTS = ("name", "reasoning", "tool_call_id", "channel", "recipient", "content_type", "constrain")
-#: The fields of a message, and the type of each.
-_SHAPES: Final = {
-    "role": "a string",
+#: The fields of a message; `reasoning_content` is another name of `reasoning`.
+_FIELDS = frozenset(chat_pb2.ChatMessage.DESCRIPTOR.fields_by_name) | {"reasoning_content"}
+#: The types of those that are not strings.
+_LISTS: Final = {
     "content": (
         'a string, or a list of parts such as {"type": "text", "text": "…"}, or {"type": '
         '"counted_tokens", "tokens": N} where N is 0 or more'
     ),
     "tool_calls": "a list of calls with a function's name and arguments",
-    "reasoning_content": "a string",
-} | dict.fromkeys(_TEXTS, "a string")
+}
 
 
 class ChatOptions(EncodingOptions, total=False):
@@ -314,9 +313,9 @@ def _set_message(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> str:
     if message.get("role") is None:
         return "role must be a string"
     for field, value in message.items():
-        if value is None or (field not in _TEXTS and value == []):
+        if value is None or (field in _LISTS and value == []):
             continue
-        if field not in _SHAPES:
+        if field not in _FIELDS:
             return f"unknown field {str(field)[:64]!r}"
         try:
             if field == "content":
@@ -330,7 +329,7 @@ def _set_message(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> str:
         except UnicodeEncodeError:
             return f"{field} holds a lone surrogate"
         except (TypeError, ValueError, AttributeError, KeyError):
-            return f"{field} must be {_SHAPES[field]}"
+            return f"{field} must be {_LISTS.get(field, 'a string')}"
     return ""
 
 
