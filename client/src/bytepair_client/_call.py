@@ -50,13 +50,15 @@ class Method(Generic[Response]):
     request: type[Any]
     parse: Callable[[bytes], Response]
     streamed: bool = False  # bidirectional
+    response_per_request: bool = True  # False: one response, to the last request of a stream
+    restarts: bool = False  # whether sending a stream again from its start repeats no output
 
 
-def method(request: type[Message], response: type[Response]) -> Method[Response]:
-    """The RPC that takes a `request` and returns a `response`."""
+def method(request: type[Message], response: type[Response], **others: bool) -> Method[Response]:
+    """The RPC that takes a `request` and returns a `response`; `others` are fields of Method."""
     rpc = RPCS[request.DESCRIPTOR]
     path = f"/{rpc.containing_service.full_name}/{rpc.name}"
-    return Method(path, request, response.FromString, rpc.client_streaming)
+    return Method(path, request, response.FromString, rpc.client_streaming, **others)
 
 
 class Prepared(ABC, Generic[Response, Plain]):
@@ -100,18 +102,14 @@ class StreamCall(Generic[Response, Plain]):
     buffer: SendBuffer[Any]
     source: Iterable[Any] | AsyncIterable[Any]
     timeout: float | None  # seconds for the whole stream; None for no deadline
-    #: The plain value of a response. Empty values are not returned to the caller.
-    plain: Callable[[Response], Plain]
-    response_per_request: bool = True  # False: one response, to the last request
+    #: The plain values of a response. The caller gets them one by one, except for empty ones.
+    plain: Callable[[Response], Iterable[Plain]]
     can_read_again: bool = False  # the source, from its start
-    #: Whether plain values are lists whose elements the caller gets one by one.
-    gives_lists: bool = False
 
     def with_messages(self) -> StreamCall[Response, Response]:
         """This call with response messages as values. It replaces this one."""
-        call: Any = replace(self, plain=_itself, gives_lists=False)
-        messages: StreamCall[Response, Response] = call
-        return messages
+        plain: Any = messages
+        return cast(StreamCall[Response, Response], replace(self, plain=plain))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +130,11 @@ def run(work: Coroutine[Any, Any, R]) -> R:
     raise AssertionError("the I/O of TokenizerClient never suspends")
 
 
+def messages(response: Response) -> tuple[Response]:
+    """The values of a stream that gives response messages."""
+    return (response,)
+
+
 class _Unset:
     """The default that signatures show for an option that the request leaves unset."""
 
@@ -140,10 +143,6 @@ class _Unset:
 
 
 _UNSET: Final = _Unset()
-
-
-def _itself(response: Any) -> Any:
-    return response
 
 
 def too_many(called: str, *positional: str) -> TypeError:

@@ -18,7 +18,6 @@ from bytepair_client._operations.requests import (
     Level,
     Pieces,
     TextOptions,
-    TextStream,
     copied,
     described,
     enum_name,
@@ -26,6 +25,7 @@ from bytepair_client._operations.requests import (
     one_text,
     prepared,
     text_call,
+    text_stream,
     within,
 )
 from bytepair_client._options import NOT_GIVEN, Defaults, stream_timeout
@@ -34,16 +34,10 @@ from bytepair_client._text import DisallowedSpecial, set_text
 TRUNCATE = method(context_pb2.TruncateRequest, context_pb2.TruncateResponse)
 BATCH_TRUNCATE = method(context_pb2.BatchTruncateRequest, context_pb2.BatchTruncateResponse)
 SPLIT = method(context_pb2.SplitRequest, context_pb2.SplitResponse)
-SPLIT_STREAM = method(context_pb2.SplitStreamRequest, context_pb2.SplitStreamResponse)
-INSPECT = method(context_pb2.InspectRequest, context_pb2.InspectResponse)
-
-#: Its plain values are lists, of which the stream returns the chunks one by one.
-SPLITTING: TextStream[context_pb2.SplitStreamResponse, Any] = TextStream(
-    SPLIT_STREAM,
-    lambda response: [_chunk(each, each.text) for each in response.chunks],
-    gives_lists=True,
-    restarts=True,
+SPLIT_STREAM = method(
+    context_pb2.SplitStreamRequest, context_pb2.SplitStreamResponse, restarts=True
 )
+INSPECT = method(context_pb2.InspectRequest, context_pb2.InspectResponse)
 
 Keep = Literal["start", "end", "both"]
 
@@ -275,7 +269,7 @@ def split(
     """
     return text_call(
         SPLIT,
-        SPLITTING,
+        SPLIT_STREAM,
         defaults,
         one_text(text),
         lambda response: [_chunk(each, text[each.start : each.end]) for each in response.chunks],
@@ -313,8 +307,14 @@ def split_stream(
     """
     config = context_pb2.SplitStreamConfig(with_text=True)
     copied(split(defaults, "", max_tokens, **options).request, config)
-    timeout = stream_timeout(options.get("timeout", NOT_GIVEN))
-    return SPLITTING.configured(defaults, config, pieces, timeout)
+    return text_stream(
+        SPLIT_STREAM,
+        defaults,
+        config,
+        pieces,
+        stream_timeout(options.get("timeout", NOT_GIVEN)),
+        lambda response: [_chunk(each, each.text) for each in response.chunks],
+    )
 
 
 def inspect(

@@ -16,7 +16,6 @@ from bytepair_client._operations.requests import (
     DecodeErrors,
     EncodingOptions,
     copied,
-    fill,
     joined,
     prepared,
     timeout_for,
@@ -28,7 +27,6 @@ from bytepair_client._options import (
     Defaults,
     Timeout,
     invalid,
-    stream_timeout,
 )
 from bytepair_client._streams.buffers import IdsBuffer
 from bytepair_client._text import checked_iterable, listed_ids, set_ids
@@ -223,9 +221,8 @@ def decode_stream(
     """
     if isinstance(stop, str):
         raise invalid("stop", "must be a collection of strings, not one string")
-    timeout = stream_timeout(options.pop("timeout", NOT_GIVEN))
-    config = fill(
-        stream_pb2.DecodeStreamConfig(),
+    config, timeout = prepared(
+        DECODE_STREAM,
         defaults,
         skip_special_tokens=skip_special_tokens,
         stop=list(stop),
@@ -247,7 +244,13 @@ def _stream_call(
     if isinstance(ids, Sequence):
         source = (ids[start : start + size] for start in range(0, len(ids), size))
     content = attrgetter("data" if config.as_bytes else "text")
-    return StreamCall(DECODE_STREAM, IdsBuffer(config, size), source, timeout, content)
+    return StreamCall(
+        DECODE_STREAM,
+        IdsBuffer(config, size),
+        source,
+        timeout,
+        lambda response: (content(response),),
+    )
 
 
 def _ids_call(

@@ -7,16 +7,17 @@ from typing import Any, Literal, NamedTuple, Unpack, get_args, overload
 
 from bytepair.v1 import stream_pb2, text_pb2, tokenizer_pb2
 
-from bytepair_client._call import Call, Fallback, StreamCall, method
+from bytepair_client._call import Call, Fallback, StreamCall, messages, method
 from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
 from bytepair_client._operations.requests import (
     AllTextOptions,
     Pieces,
     TextOptions,
-    TextStream,
     enum_value,
+    prepared,
     text_call,
+    text_stream,
 )
 from bytepair_client._options import Defaults, invalid
 from bytepair_client._text import DisallowedSpecial, Text, set_text
@@ -26,11 +27,11 @@ BATCH_ENCODE = method(tokenizer_pb2.BatchEncodeRequest, tokenizer_pb2.BatchEncod
 COUNT = method(tokenizer_pb2.CountRequest, tokenizer_pb2.CountResponse)
 BATCH_COUNT = method(tokenizer_pb2.BatchCountRequest, tokenizer_pb2.BatchCountResponse)
 ENCODE_STREAM = method(stream_pb2.EncodeStreamRequest, stream_pb2.EncodeStreamResponse)
-COUNT_STREAM = method(stream_pb2.CountStreamRequest, stream_pb2.CountStreamResponse)
-
-ENCODING = TextStream(ENCODE_STREAM, lambda response: list(response.ids))
-COUNTING = TextStream(
-    COUNT_STREAM, lambda response: response.count, response_per_request=False, restarts=True
+COUNT_STREAM = method(
+    stream_pb2.CountStreamRequest,
+    stream_pb2.CountStreamResponse,
+    response_per_request=False,
+    restarts=True,
 )
 
 OffsetUnit = Literal["code_point", "byte", "utf16"]
@@ -75,7 +76,7 @@ def encode(
     """
     return text_call(
         ENCODE,
-        ENCODING,
+        ENCODE_STREAM,
         defaults,
         text,
         lambda response: list(response.ids),
@@ -187,7 +188,12 @@ def encode_stream(
         InputTooLarge: A pre-token, such as a word of megabytes, exceeds the server's buffer.
         TokenizerError: After the ids that were final.
     """
-    return ENCODING.call(defaults, pieces, disallowed_special=disallowed_special, **options)
+    config, timeout = prepared(
+        ENCODE_STREAM, defaults, disallowed_special=disallowed_special, **options
+    )
+    return text_stream(
+        ENCODE_STREAM, defaults, config, pieces, timeout, lambda response: (list(response.ids),)
+    )
 
 
 def count(
@@ -213,7 +219,7 @@ def count(
     """
     return text_call(
         COUNT,
-        COUNTING,
+        COUNT_STREAM,
         defaults,
         text,
         lambda response: response.count,
@@ -293,11 +299,15 @@ def count_stream(
     Raises:
         InputTooLarge: As for `encode_stream`.
     """
-    stream = COUNTING.call(
-        defaults, pieces, limit=limit, disallowed_special=disallowed_special, **options
+    config, timeout = prepared(
+        COUNT_STREAM, defaults, limit=limit, disallowed_special=disallowed_special, **options
     )
-    fallback = Fallback(stream, lambda responses: responses[-1])
-    unused = COUNT_STREAM.request()
+    stream = text_stream(COUNT_STREAM, defaults, config, pieces, timeout, messages)
     return Call(
-        COUNT_STREAM, unused, stream.timeout, stream.plain, lambda _: fallback, is_large=True
+        COUNT_STREAM,
+        config,  # not sent
+        timeout,
+        lambda response: response.count,
+        lambda _: Fallback(stream, lambda responses: responses[-1]),
+        is_large=True,
     )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from dataclasses import fields as fields_of
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Generic, Literal, TypedDict, TypeVar
+from typing import Any, Final, Literal, TypedDict, TypeVar
 
 from bytepair.v1 import chat_pb2, context_pb2, text_pb2
 from google.protobuf.message import Message
 
-from bytepair_client._call import Call, Fallback, Method, Plain, Response, StreamCall
+from bytepair_client._call import Call, Fallback, Method, Plain, Response, StreamCall, messages
 from bytepair_client._options import (
     NOT_GIVEN,
     Defaults,
@@ -100,8 +100,12 @@ def fill(
 def prepared(
     method: Method[Any], defaults: Defaults, *, timeout: Timeout = NOT_GIVEN, **fields: Any
 ) -> tuple[Any, float | None]:
-    """A request of `method` with these fields, and the timeout of its call in seconds."""
-    return fill(method.request(), defaults, **fields), chosen_timeout(defaults, timeout)
+    """A request of `method` with these fields, or the configuration of its stream; and the timeout
+    of the call in seconds."""
+    request = method.request()
+    if method.streamed:
+        return fill(request.config, defaults, **fields), stream_timeout(timeout)
+    return fill(request, defaults, **fields), chosen_timeout(defaults, timeout)
 
 
 def set_field(message: Message, name: str, value: Any) -> None:
@@ -198,49 +202,27 @@ def one_text(text: object) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class TextStream(Generic[Response, Plain]):
-    """An RPC that takes a text in pieces; its fields are those of StreamCall."""
-
-    method: Method[Response]
-    plain: Callable[[Response], Plain]
-    response_per_request: bool = True
-    gives_lists: bool = False
-    restarts: bool = False  # whether sending the text again repeats no output
-
-    def call(
-        self, defaults: Defaults, pieces: Pieces, *, timeout: Timeout = NOT_GIVEN, **fields: Any
-    ) -> StreamCall[Response, Plain]:
-        """The call for the pieces of a text; `fields` are those of the configuration."""
-        config = fill(self.method.request().config, defaults, **fields)
-        return self.configured(defaults, config, pieces, stream_timeout(timeout))
-
-    def configured(
-        self, defaults: Defaults, config: Any, pieces: Pieces | str | bytes, timeout: float | None
-    ) -> StreamCall[Response, Plain]:
-        """The call for a text or its pieces, with this configuration."""
-        is_one = isinstance(pieces, str | bytes | bytearray | memoryview)
-        source: Any = (pieces,) if is_one else checked_iterable("pieces", pieces)
-        # An iterator returns itself, and cannot be read again.
-        can_read_again = (
-            self.restarts and isinstance(source, Iterable) and iter(source) is not source
-        )
-        piece_bytes = min(MAX_PIECE_BYTES, defaults.max_unary_bytes)
-        return StreamCall(
-            self.method,
-            TextBuffer(config, self.method.request, piece_bytes),
-            source,
-            timeout,
-            self.plain,
-            self.response_per_request,
-            can_read_again,
-            self.gives_lists,
-        )
+def text_stream(
+    method: Method[Response],
+    defaults: Defaults,
+    config: Any,
+    pieces: Pieces | str | bytes,
+    timeout: float | None,
+    plain: Callable[[Response], Iterable[Plain]],
+) -> StreamCall[Response, Plain]:
+    """The stream for a text or its pieces, with this configuration; `timeout` is in seconds."""
+    is_one = isinstance(pieces, str | bytes | bytearray | memoryview)
+    source: Any = (pieces,) if is_one else checked_iterable("pieces", pieces)
+    # An iterator returns itself, and cannot be read again.
+    can_read_again = method.restarts and isinstance(source, Iterable) and iter(source) is not source
+    size = min(MAX_PIECE_BYTES, defaults.max_unary_bytes)
+    buffer = TextBuffer(config, method.request, size)
+    return StreamCall(method, buffer, source, timeout, plain, can_read_again)
 
 
 def text_call(
     method: Method[Response],
-    stream: TextStream[Any, Any],
+    stream: Method[Any],
     defaults: Defaults,
     text: Text,
     plain: Callable[[Response], Plain],
@@ -261,9 +243,9 @@ def text_call(
     def fallback(limit: int | None) -> Fallback[Response]:
         served = within(defaults, limit)
         seconds = timeout_for(served, timeout, len(text))
-        config = copied(request, stream.method.request().config)
-        streamed = stream.configured(served, config, text, seconds)
-        return Fallback(streamed, partial(joined, method))
+        config = copied(request, stream.request().config)
+        call = text_stream(stream, served, config, text, seconds, messages)
+        return Fallback(call, partial(joined, method))
 
     return Call(method, request, seconds, plain, fallback, is_large)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from contextlib import nullcontext, suppress
 from typing import Any, Generic, Self
 
@@ -107,11 +107,11 @@ class _TaskState(StreamState[Response, Plain]):
         if self._sending is not None:
             self._sending.cancel()
 
-    def read(self, response: Response) -> Plain | None:
-        value = super().read(response)
+    def read(self, response: Response) -> Iterable[Plain]:
+        values = super().read(response)
         if self.over:
             self._filling.cancel()  # the sending task ends the requests itself
-        return value
+        return values
 
     def stop(self, *, cancel: bool) -> list[asyncio.Task[None]]:
         """End both tasks, and cancel the call if wanted. Returns the tasks, which end soon."""

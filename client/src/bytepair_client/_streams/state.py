@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterable, Iterable
 from contextlib import AbstractContextManager
-from typing import Any, Final, Generic, cast
+from typing import Any, Final, Generic
 
 import grpc
 
@@ -50,7 +50,7 @@ class StreamState(ABC, Generic[Response, Plain]):
         self._consumed = -1
         # Not the call itself, which would keep the source alive after its reader is dropped.
         self._plain = call.plain
-        self._response_per_request = call.response_per_request
+        self._response_per_request = call.method.response_per_request
         self._source: Source | None = call.source if call.can_read_again else None
         self._unread: deque[int] = deque()  # the sizes of requests whose responses were not read
         self._unread_size = 0
@@ -127,8 +127,8 @@ class StreamState(ABC, Generic[Response, Plain]):
             self.readings += 1
             return self._source
 
-    def read(self, response: Response) -> Plain | None:
-        """Process a response. Returns its plain value; empty or None if there is no new output.
+    def read(self, response: Response) -> Iterable[Plain]:
+        """Process a response. Returns its plain values; none, or empty ones without new output.
 
         Raises InternalError if it is the last one and the server did not receive all input.
         """
@@ -137,7 +137,7 @@ class StreamState(ABC, Generic[Response, Plain]):
             self.changed()  # more requests may be sent
             if not self.buffer.read(response):
                 self._extra = response
-                return None
+                return ()
             consumed = self._consumed_by(response)
             self.advanced = consumed > self._consumed
             self._consumed = max(consumed, self._consumed)
@@ -148,12 +148,12 @@ class StreamState(ABC, Generic[Response, Plain]):
                 self._check_consumed(response)
             return self._note(response)
 
-    def released(self) -> Plain | None:
-        """The plain value of the extra response; None if there is none. Only for a stream that does
-        not resume."""
+    def released(self) -> Iterable[Plain]:
+        """The plain values of the extra response, if there is one. Only for a stream that does not
+        resume."""
         response, self._extra = self._extra, None
         if response is None:
-            return None
+            return ()
         self.buffer.release(response)
         return self._note(response)
 
@@ -162,7 +162,7 @@ class StreamState(ABC, Generic[Response, Plain]):
         """Whether a response was read, on any connection."""
         return self._first is not None
 
-    def _note(self, response: Response) -> Plain:
+    def _note(self, response: Response) -> Iterable[Plain]:
         if self._first is None:
             self._first = type(response)()
             self._first.CopyFrom(response)
@@ -215,7 +215,6 @@ class BaseStream(ABC, Generic[Response, Plain]):
         self._source: Any = call.source
         self._state = state
         self._attempts: Attempts = client._attempts(call.timeout)
-        self._gives_lists = call.gives_lists
         self._ready: deque[Plain] = deque()  # values to return next
         self._failure: TokenizerError | None = None  # to raise after the released value
 
@@ -246,18 +245,14 @@ class BaseStream(ABC, Generic[Response, Plain]):
                 if await self._wait(self._client._rate_limiter.wait()):
                     self._begin(source)
             while not self._ready and (call := state.call) is not None:
-                value = await self._read(call)
-                if value and self._gives_lists:
-                    self._ready.extend(cast(Any, value))
-                elif value:
-                    self._ready.append(value)
+                self._ready.extend(filter(None, await self._read(call)))
         except BaseException:
             state.stop(cancel=True)
             raise
         return self._ready.popleft() if self._ready else None
 
-    async def _read(self, call: Any) -> Plain | None:
-        """Read the next response. Returns its value; None at the end and on resuming."""
+    async def _read(self, call: Any) -> Iterable[Plain]:
+        """Read the next response. Returns its values; none at the end and on resuming."""
         state = self._state
         state.raise_failure()
         if self._failure is not None:
@@ -269,14 +264,14 @@ class BaseStream(ABC, Generic[Response, Plain]):
             return await self._continue(failure)
         if response is None:
             state.stop(cancel=False)
-            return None
-        value = state.read(response)
+            return ()
+        values = state.read(response)
         if state.advanced:
             self._attempts.progressed()
-        return value
+        return values
 
-    async def _continue(self, failure: TokenizerError) -> Plain | None:
-        """Resume over another connection. If that is impossible, return the value of an extra
+    async def _continue(self, failure: TokenizerError) -> Iterable[Plain]:
+        """Resume over another connection. If that is impossible, return the values of an extra
         response, and raise the failure at the next read."""
         state = self._state
         seconds = self._attempts.wait(failure)
@@ -286,8 +281,8 @@ class BaseStream(ABC, Generic[Response, Plain]):
             and await self._wait(seconds + self._client._rate_limiter.wait())
         ):
             self._begin(state.resume())
-            return None
-        value = state.released()
+            return ()
+        values = state.released()
         await self._client._explain(failure)
         state.buffer.correct(failure)
         if state.has_results:
@@ -298,7 +293,7 @@ class BaseStream(ABC, Generic[Response, Plain]):
                     "The stream was not resumed at another server: too much of it was pending."
                 )
         self._failure = failure
-        return value
+        return values
 
     def _name_break(self, failure: Unavailable) -> None:
         """Say in the message that a server did answer, and how often the stream tried to resume."""
