@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import ClassVar, Generic, NoReturn, Self, TypeVar, overload
+from typing import ClassVar, Generic, NoReturn, TypeVar
 
 __all__ = [
     "BudgetTooSmall",
@@ -132,14 +132,8 @@ class _Fact(Generic[T]):
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    @overload
-    def __get__(self, error: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, error: TokenizerError, owner: type) -> T | None: ...
-    def __get__(self, error: TokenizerError | None, owner: type) -> Self | T | None:
-        if error is None:
-            return self
-        value = error.metadata.get(self._name)
+    def __get__(self, error: TokenizerError | None, owner: type) -> T | None:
+        value = None if error is None else error.metadata.get(self._name)
         return None if value is None else self._parse(value)
 
     def __set__(self, error: TokenizerError, value: object) -> NoReturn:

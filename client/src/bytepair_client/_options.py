@@ -172,14 +172,9 @@ def checked_timeout(timeout: float | None) -> float | None:
     return positive("timeout", timeout, none="no deadline")
 
 
-def chosen_timeout(defaults: Defaults, timeout: Timeout) -> float | None:
-    """The timeout of a call in seconds; None for no deadline."""
-    return defaults.timeout if timeout is NOT_GIVEN else checked_timeout(timeout)
-
-
-def stream_timeout(timeout: Timeout) -> float | None:
-    """The timeout of a whole stream in seconds; None, and by default, for no deadline."""
-    return None if timeout is NOT_GIVEN else checked_timeout(timeout)
+def chosen_timeout(default: float | None, timeout: Timeout) -> float | None:
+    """The timeout of a call or a whole stream in seconds; None for no deadline."""
+    return default if timeout is NOT_GIVEN else checked_timeout(timeout)
 
 
 def checked_size(field: str, size: int, *, most: float = math.inf) -> int:

@@ -141,22 +141,13 @@ def _exception(
     reason: str | None,
     message: str,
     metadata: Mapping[str, str],
-    *,
-    item: int | None = None,
-    request_id: str | None = None,
+    **others: Any,
 ) -> errors.TokenizerError:
     if reason is None:
         kind = BY_STATUS.get(status, errors.TokenizerError)
     else:
         kind = errors.BY_REASON.get(reason, errors.TokenizerError)
-    return kind(
-        message,
-        code=status.name,
-        reason=reason,
-        metadata=metadata,
-        item=item,
-        request_id=request_id,
-    )
+    return kind(message, code=status.name, reason=reason, metadata=metadata, **others)
 
 
 def _message_too_large(size: str, limit: str, *, is_answer: bool) -> errors.TokenizerError:

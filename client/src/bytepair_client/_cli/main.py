@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol, cast
+from typing import Any, Final
 
 from bytepair_client import _errors as errors
 from bytepair_client._cli.commands import COMMANDS
@@ -84,7 +84,7 @@ def _run_other(command: str, arguments: Sequence[str]) -> int:
     if command and not command.startswith("-"):
         extension = _load(command)
         if extension is not None:
-            return extension.run(arguments[1:])
+            return int(extension.run(arguments[1:]))
     # Imported here because the client's own commands do not need it.
     from difflib import get_close_matches
 
@@ -180,15 +180,7 @@ def _status(error: Exception, command: str) -> ExitStatus:
     return ExitStatus.FAILED
 
 
-class Extension(Protocol):
-    """The command of an entry point."""
-
-    SUMMARY: str
-
-    def run(self, arguments: Sequence[str]) -> int: ...
-
-
-def _load(name: str) -> Extension | None:
+def _load(name: str) -> Any:
     """Import the command of this name.
 
     Returns:
@@ -201,7 +193,7 @@ def _load(name: str) -> Extension | None:
 
     for entry in entry_points(group=GROUP, name=name):
         try:
-            return cast(Extension, entry.load())
+            return entry.load()
         except (ImportError, AttributeError) as error:
             raise CommandError(f"the command {name!r} cannot be imported: {error}") from None
     if name in TOOLS:

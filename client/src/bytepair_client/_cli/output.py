@@ -170,8 +170,14 @@ class Results:
             message = str(error)
             if isinstance(error, errors.TokenizerError):
                 message = f"{shown(name)}: {in_options(message)}"
-            if isinstance(error, errors.InputTooLarge):
-                message += _limit(error)
+            # Only a limit of the size is the server's to raise.
+            if (
+                isinstance(error, errors.InputTooLarge)
+                and error.code is not None
+                and "size" in error.metadata
+                and "decide" not in message
+            ):
+                message += "; have the server's limit raised"
             self._status = ExitStatus.FAILED
             reason = error.reason if isinstance(error, errors.TokenizerError) else None
             fault = {"reason": reason, "message": message}
@@ -187,11 +193,3 @@ class Results:
         elif sums and len(self._files) > 1:
             write_text(f"{total:9} total\n")
         return self._status
-
-
-def _limit(error: errors.InputTooLarge) -> str:
-    """What to do about the limit, if the message does not say it. Only a limit of the size is the
-    server's to raise."""
-    if error.code is None or "size" not in error.metadata or "decide" in error.message:
-        return ""
-    return "; have the server's limit raised"

@@ -98,7 +98,7 @@ class Batch(Prepared[Response, list[Plain]]):
         self._options = copied(single.request, method.request())
         self._plain = single.plain
         self._items = self._measure(values, measured)
-        self._timeout = chosen_timeout(defaults, timeout)
+        self._timeout = chosen_timeout(defaults.timeout, timeout)
         has_deadline = timeout is not NOT_GIVEN and self._timeout is not None
         self._until = monotonic() + (self._timeout or 0) if has_deadline else None
         self._return_exceptions = return_exceptions

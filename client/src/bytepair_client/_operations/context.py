@@ -28,7 +28,7 @@ from bytepair_client._operations.requests import (
     text_stream,
     within,
 )
-from bytepair_client._options import NOT_GIVEN, Defaults, stream_timeout
+from bytepair_client._options import NOT_GIVEN, Defaults, chosen_timeout
 from bytepair_client._text import DisallowedSpecial, set_text
 
 TRUNCATE = method(context_pb2.TruncateRequest, context_pb2.TruncateResponse)
@@ -312,7 +312,7 @@ def split_stream(
         defaults,
         config,
         pieces,
-        stream_timeout(options.get("timeout", NOT_GIVEN)),
+        chosen_timeout(None, options.get("timeout", NOT_GIVEN)),
         lambda response: [_chunk(each, each.text) for each in response.chunks],
     )
 

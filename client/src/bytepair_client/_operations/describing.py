@@ -149,7 +149,7 @@ def list_encodings(
     return Call(
         LIST_ENCODINGS,
         tokenizer_pb2.ListEncodingsRequest(),
-        chosen_timeout(defaults, timeout),
+        chosen_timeout(defaults.timeout, timeout),
         lambda response: [_info(encoding) for encoding in response.encodings],
     )
 
@@ -170,7 +170,7 @@ def get_encoding(
     return Call(
         GET_ENCODING,
         tokenizer_pb2.GetEncodingRequest(encoding=named_encoding(defaults, encoding)),
-        chosen_timeout(defaults, timeout),
+        chosen_timeout(defaults.timeout, timeout),
         lambda response: _info(response.encoding),
     )
 
@@ -193,7 +193,7 @@ def get_token(
     if not 0 <= token_id <= MAX_TOKEN_ID:
         raise UnknownTokenId(f"no token has id {token_id}", metadata={"id": str(token_id)})
     request = token_pb2.GetTokenRequest(encoding=named_encoding(defaults, encoding), id=token_id)
-    return Call(GET_TOKEN, request, chosen_timeout(defaults, timeout), _token_info)
+    return Call(GET_TOKEN, request, chosen_timeout(defaults.timeout, timeout), _token_info)
 
 
 def list_chat_formats(
@@ -209,7 +209,7 @@ def list_chat_formats(
     return Call(
         LIST_CHAT_FORMATS,
         chat_pb2.ListChatFormatsRequest(),
-        chosen_timeout(defaults, timeout),
+        chosen_timeout(defaults.timeout, timeout),
         lambda response: [_format_info(each) for each in response.formats],
     )
 
@@ -231,7 +231,7 @@ def get_chat_format(
     return Call(
         GET_CHAT_FORMAT,
         chat_pb2.GetChatFormatRequest(format=utf8("format", format)),
-        chosen_timeout(defaults, timeout),
+        chosen_timeout(defaults.timeout, timeout),
         lambda response: _format_info(response.format),
     )
 
@@ -253,7 +253,7 @@ def health(
     return Call(
         CHECK,
         health_pb2.HealthCheckRequest(service=utf8("service", service)),
-        chosen_timeout(defaults, timeout),
+        chosen_timeout(defaults.timeout, timeout),
         lambda response: _STATES.get(response.status, "UNKNOWN"),
     )
 

@@ -20,7 +20,6 @@ from bytepair_client._options import (
     Timeout,
     chosen_timeout,
     invalid,
-    stream_timeout,
     utf8,
 )
 from bytepair_client._streams.buffers import TextBuffer
@@ -104,8 +103,8 @@ def prepared(
     of the call in seconds."""
     request = method.request()
     if method.streamed:
-        return fill(request.config, defaults, **fields), stream_timeout(timeout)
-    return fill(request, defaults, **fields), chosen_timeout(defaults, timeout)
+        return fill(request.config, defaults, **fields), chosen_timeout(None, timeout)
+    return fill(request, defaults, **fields), chosen_timeout(defaults.timeout, timeout)
 
 
 def set_field(message: Message, name: str, value: Any) -> None:
@@ -266,7 +265,7 @@ def timeout_for(defaults: Defaults, timeout: Timeout, size: int) -> float | None
     """The timeout in seconds of an input of about `size` bytes: the call's own, else the client's
     timeout for each `max_unary_bytes`."""
     if timeout is not NOT_GIVEN or defaults.timeout is None:
-        return chosen_timeout(defaults, timeout)
+        return chosen_timeout(defaults.timeout, timeout)
     return defaults.timeout * max(1, math.ceil(size / defaults.max_unary_bytes))
 
 
