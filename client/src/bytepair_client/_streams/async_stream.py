@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from typing import Any, Generic, Self
 
 import grpc
@@ -57,16 +57,18 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
         self._state.drop()
 
     async def _wait(self, seconds: float) -> bool:
-        self._state.stop_sending()
+        self._state.attempt += 1
+        self._state.changed()
         await asyncio.sleep(seconds)
         return not self._state.over
 
     def _begin(self, source: Source | None) -> None:
-        rpc = self._client._rpc(self._method)
-        call = rpc(timeout=self._attempts.begin(), metadata=self._client._metadata)
-        self._state.begin(Duplex(call), source)
+        requests = self._state.requests(self._state.attempt)
+        rpc, seconds = self._client._rpc(self._method), self._attempts.begin()
+        call = rpc(requests, timeout=seconds, metadata=self._client._metadata)
+        self._state.begin(Responses(call), source)
 
-    async def _receive(self, call: Duplex[Response]) -> Response | None:
+    async def _receive(self, call: Responses[Response]) -> Response | None:
         try:
             response: Response | None = await self._client._wait(call.read(), self._timeout)
         except asyncio.CancelledError:
@@ -77,53 +79,45 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
 
 
 class _TaskState(StreamState[Response, Plain]):
-    """The state, and the two tasks that make requests and send them."""
+    """The state, shared by three tasks: the source's, gRPC's and the reader's."""
 
     def __init__(self, call: StreamCall[Response, Plain]) -> None:
         super().__init__(call)
         self.lock = nullcontext()
-        self._to_send = asyncio.Event()
-        self._room = asyncio.Event()
+        self._change = asyncio.Event()
         self._filling: Any = None  # the task that reads the source
-        self._sending: Any = None  # the task that sends requests
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def begin(self, call: Duplex[Response], source: Source | None) -> None:
-        """Start reading the source, or continue if it is None, and send requests by this call."""
+    def begin(self, call: Responses[Response], source: Source | None) -> None:
+        """Start reading the source, or continue if it is None, for this call."""
         self.call = call
         self._loop = asyncio.get_running_loop()
         if source is not None:
             if self._filling is not None:
                 self._filling.cancel()
             self._filling = self._loop.create_task(self._fill(source))
-        self._sending = self._loop.create_task(self._send(call))
 
     def changed(self) -> None:
-        self._to_send.set()
-        self._room.set()
-
-    def stop_sending(self) -> None:
-        """Stop sending to the broken connection, if there is one."""
-        if self._sending is not None:
-            self._sending.cancel()
+        self._change.set()
 
     def read(self, response: Response) -> Iterable[Plain]:
         values = super().read(response)
         if self.over:
-            self._filling.cancel()  # the sending task ends the requests itself
+            self._filling.cancel()  # an asynchronous source may wait for long
         return values
 
     def stop(self, *, cancel: bool) -> list[asyncio.Task[None]]:
-        """End both tasks, and cancel the call if wanted. Returns the tasks, which end soon."""
+        """End the stream, and cancel the call if wanted. Returns the source's task, if it has
+        started; it ends soon."""
         self.over = True
+        self.changed()
         call, self.call = self.call, None
-        tasks = [task for task in (self._filling, self._sending) if task is not None]
-        self._filling = self._sending = None
-        for task in tasks:
-            task.cancel()
+        filling, self._filling = self._filling, None
+        if filling is not None:
+            filling.cancel()
         if cancel and call is not None:
             call.cancel()
-        return tasks
+        return [] if filling is None else [filling]
 
     def drop(self) -> None:
         """Stop, from any thread, because any may run the garbage collector."""
@@ -151,25 +145,23 @@ class _TaskState(StreamState[Response, Plain]):
     async def _put(self, item: Any) -> None:
         for part in self.buffer.parts(item):
             while self.buffer.is_full:
-                self._room.clear()
-                await self._room.wait()
+                self._change.clear()
+                await self._change.wait()
             self.buffer.put(part)
             self.changed()
 
-    async def _send(self, call: Duplex[Response]) -> None:
-        while not (self.is_complete or self.over):
+    async def requests(self, attempt: int) -> AsyncIterator[bytes]:
+        """The requests of an attempt. A task of gRPC iterates them."""
+        while not (self.over or self.attempt != attempt or self.is_complete):
             if self.can_take:
-                if not await call.write(self.take()):
-                    return
+                yield self.take()
             else:
-                self._to_send.clear()
-                await self._to_send.wait()
-        await call.end()
+                self._change.clear()
+                await self._change.wait()
 
 
-class Duplex(Generic[Response]):
-    """A bidirectional call of grpc.aio, with one reader and one writer, that reports the server's
-    status.
+class Responses(Generic[Response]):
+    """The responses of a bidirectional call of grpc.aio, and the server's status.
 
     A write after the end of the call fails. This is normal: the server matched a stop string, or
     failed the stream. grpc.aio then replaces the status by INTERNAL, even if it has arrived, and
@@ -202,19 +194,6 @@ class Duplex(Generic[Response]):
             if self._end.failure is not None:
                 raise self._end.failure from None
             return None
-
-    async def write(self, request: bytes) -> bool:
-        """Send a request. Returns False if the call has ended; `read` reports why."""
-        try:
-            await self._call.write(request)
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            return False
-        return True
-
-    async def end(self) -> None:
-        """End the requests."""
-        with suppress(grpc.aio.InternalError):  # it has ended already
-            await self._call.done_writing()
 
     def cancel(self) -> None:
         """Cancel the call, unless it has ended."""

@@ -33,6 +33,7 @@ class StreamState(ABC, Generic[Response, Plain]):
         failure: The exception of the source, or for an invalid item of it; None if there is none.
         over: Whether the stream has ended for the reader.
         advanced: Whether the last response consumed more than all before it, on any connection.
+        attempt: The number of the current attempt. Requests of earlier ones end.
         readings: How often the source was read again from its start. Earlier readings stop.
         lock: Guards all but `call`.
     """
@@ -46,6 +47,7 @@ class StreamState(ABC, Generic[Response, Plain]):
         self.failure: BaseException | None = None
         self.over = False
         self.advanced = False
+        self.attempt = 0
         self.readings = 0
         self._consumed = -1
         # Not the call itself, which would keep the source alive after its reader is dropped.

@@ -79,17 +79,12 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
 
 
 class _SharedState(StreamState[Response, Plain]):
-    """The state, shared by three threads: the source's, gRPC's and the reader's.
-
-    Attributes:
-        attempt: The number of the current attempt. Requests of older ones end.
-    """
+    """The state, shared by three threads: the source's, gRPC's and the reader's."""
 
     lock: threading.Condition
 
     def __init__(self, call: StreamCall[Response, Plain]) -> None:
         super().__init__(call)
-        self.attempt = 0
         self.lock = threading.Condition()
 
     def changed(self) -> None:
