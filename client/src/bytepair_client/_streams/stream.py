@@ -53,7 +53,11 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
         self.close()
 
     async def _wait(self, seconds: float) -> bool:
-        return self._state.wait(seconds)
+        state = self._state
+        with state.lock:
+            state.attempt += 1
+            state.changed()
+            return not state.lock.wait_for(lambda: state.over, seconds)
 
     def _begin(self, source: Iterable[Any] | None) -> None:
         state = self._state
@@ -134,13 +138,6 @@ class _SharedState(StreamState[Response, Plain]):
                     return
                 request = self.take()
             yield request
-
-    def wait(self, seconds: float) -> bool:
-        """Wait before an attempt. Returns False if the stream was closed meanwhile."""
-        with self.lock:
-            self.attempt += 1
-            self.changed()
-            return not self.lock.wait_for(lambda: self.over, seconds)
 
     def stop(self, *, cancel: bool) -> None:
         with self.lock:
