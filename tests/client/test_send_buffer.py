@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from bytepair.v1 import context_pb2, stream_pb2
 from bytepair_client._errors import InvalidUtf8, UnknownTokenId
-from bytepair_client._streams.buffers import MAX_KEPT_REQUESTS, IdsBuffer, TextBuffer, shift
+from bytepair_client._send_buffers import MAX_KEPT_REQUESTS, IdsBuffer, TextBuffer, shift
 from bytepair_engine import (
     Encoding,
     EncodingSpec,

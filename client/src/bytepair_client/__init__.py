@@ -25,6 +25,7 @@ else:
 # isort: split
 from bytepair_client import _errors
 from bytepair_client._async_client import AsyncRawResponses, AsyncTokenizerClient
+from bytepair_client._async_stream import AsyncStream
 from bytepair_client._client import RawResponses, TokenizerClient
 from bytepair_client._errors import *  # noqa: F403
 from bytepair_client._operations.batches import error_of
@@ -37,8 +38,7 @@ from bytepair_client._operations.describing import (
 )
 from bytepair_client._operations.encoding import IdsWithOffsets
 from bytepair_client._options import NOT_GIVEN, NotGiven, Tls
-from bytepair_client._streams.async_stream import AsyncStream
-from bytepair_client._streams.stream import Stream
+from bytepair_client._stream import Stream
 from bytepair_client._text import Segments, SpecialToken, Text, special
 
 __all__ = [

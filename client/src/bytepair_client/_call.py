@@ -19,7 +19,7 @@ from bytepair.v1 import chat_pb2, tokenizer_pb2
 from google.protobuf.message import Message
 
 from bytepair_client._options import NOT_GIVEN, Defaults
-from bytepair_client._streams.buffers import SendBuffer
+from bytepair_client._send_buffers import SendBuffer
 
 #: By the type of the request.
 RPCS: Final[Mapping[Any, Any]] = {

@@ -26,7 +26,7 @@ from bytepair_client._call import (
 )
 from bytepair_client._operations import chats, context, decoding, describing, encoding
 from bytepair_client._options import Defaults
-from bytepair_client._streams.stream import Stream
+from bytepair_client._stream import Stream
 
 
 def plain(

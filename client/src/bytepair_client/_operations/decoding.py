@@ -28,7 +28,7 @@ from bytepair_client._options import (
     Timeout,
     invalid,
 )
-from bytepair_client._streams.buffers import IdsBuffer
+from bytepair_client._send_buffers import IdsBuffer
 from bytepair_client._text import checked_iterable, listed_ids, set_ids
 
 DECODE = method(tokenizer_pb2.DecodeRequest, tokenizer_pb2.DecodeResponse)

@@ -22,7 +22,7 @@ from bytepair_client._options import (
     invalid,
     utf8,
 )
-from bytepair_client._streams.buffers import TextBuffer
+from bytepair_client._send_buffers import TextBuffer
 from bytepair_client._text import (
     AllowedSpecial,
     DisallowedSpecial,

@@ -10,7 +10,7 @@ from typing import Any, Self, cast
 import grpc
 
 from bytepair_client._call import Plain, Response, StreamCall, run
-from bytepair_client._streams.state import BaseStream, StreamState
+from bytepair_client._stream_state import BaseStream, StreamState
 
 
 class Stream(BaseStream[Response, Plain], Iterator[Plain]):

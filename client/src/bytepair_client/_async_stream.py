@@ -10,7 +10,7 @@ from typing import Any, Generic, Self
 import grpc
 
 from bytepair_client._call import Plain, Response, StreamCall
-from bytepair_client._streams.state import BaseStream, Source, StreamState
+from bytepair_client._stream_state import BaseStream, Source, StreamState
 
 #: The status arrives with the last response, or right after it.
 STATUS_WITHIN_S = 5.0
