@@ -12,7 +12,7 @@ from itertools import islice
 import grpc
 import pytest
 from bytepair.v1 import stream_pb2
-from bytepair_client import Cancelled, InternalError, TokenizerClient, Unavailable, _retries
+from bytepair_client import Cancelled, InternalError, TokenizerClient, Unavailable, _base
 from support.clients import Clients
 from support.scripted_streams import ScriptedStreams, StreamAnswer, echo, reject, text
 
@@ -82,7 +82,7 @@ def test_a_stream_fails_when_its_attempts_its_time_or_its_buffer_are_used_up(
         with pytest.raises(Unavailable, match="not now"):
             list(client.decode_stream([1]))
         assert len(server.metadata) == 3
-        monkeypatch.setattr(_retries, "INITIAL_BACKOFF_S", 40.0)
+        monkeypatch.setattr(_base, "INITIAL_BACKOFF_S", 40.0)
         with pytest.raises(Unavailable, match="not now"):
             list(client.decode_stream([1], timeout=20))  # the first wait is longer
         assert len(server.metadata) == 4

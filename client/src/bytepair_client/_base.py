@@ -1,12 +1,18 @@
-"""The base of both clients: options, retries, fallbacks and errors. Subclasses add the I/O."""
+"""The base of both clients: options, retries, fallbacks and errors. Subclasses add the I/O.
+
+gRPC's own retries are off: when they retry a stream, they may lose a message or hang (grpcio 1.85:
+`python -m bench.reliability.replay` shows it), and a channel cannot turn them off for streams only.
+"""
 
 from __future__ import annotations
 
+import random
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from threading import Event, Lock
-from typing import Any, ClassVar, Never
+from time import monotonic
+from typing import Any, ClassVar, Final, Never
 
 import grpc
 from google.protobuf.message import Message
@@ -16,8 +22,20 @@ from bytepair_client import _errors as errors
 from bytepair_client import _options as options
 from bytepair_client._call import Call, Method, R, Response, StreamCall, Work, too_many
 from bytepair_client._options import Defaults, Tls
-from bytepair_client._retries import Attempts, RateLimiter
 from bytepair_client._status import from_call
+
+INITIAL_BACKOFF_S = 0.1
+MAX_BACKOFF_S = 2.0
+BACKOFF_MULTIPLIER = 2.0
+#: Each wait varies by this share, so that clients that failed together do not retry together.
+JITTER: Final = 0.2
+#: Every call is idempotent, so UNAVAILABLE is always retried, on the next server that round_robin
+#: picks. So is CANCELLED, the status of calls that reach a stopping server
+#: (https://github.com/grpc/grpc/issues/41785), unless the caller cancelled the call. OVERLOADED is
+#: not: the server then needs fewer calls.
+RETRIED_CODES: Final = ("UNAVAILABLE", "CANCELLED")
+#: For a quota error without `retry_after`.
+QUOTA_WAIT_S: Final = 1.0
 
 
 class BaseClient(ABC):
@@ -104,13 +122,10 @@ class BaseClient(ABC):
         self._context: ssl.SSLContext | None = None
         if self._tls is not None:
             self._credentials, self._context = self._tls.load()
+        self._server_name = None if self._tls is None else self._tls.server_name
+        sizes = max_request_bytes, max_response_bytes
         self._arguments = _channel.channel_arguments(
-            self.target,
-            max_request_bytes=max_request_bytes,
-            max_response_bytes=max_response_bytes,
-            keepalive=keepalive,
-            user_agent=user_agent,
-            server_name=None if self._tls is None else self._tls.server_name,
+            self.target, self._server_name, *sizes, keepalive, user_agent
         )
         self._lock = Lock()  # for opening and closing
         self._closed = Event()
@@ -146,10 +161,6 @@ class BaseClient(ABC):
         """Run `function` on every argument, at most MAX_UNDER_WAY at a time. Pass the results to
         `take` in order."""
 
-    @abstractmethod
-    async def _find_fault(self) -> str | None:
-        """Run `_connection_fault` without blocking an event loop."""
-
     def _rpc(self, method: Method[Any]) -> Callable[..., Any]:
         """The gRPC callable of `method`. The first use opens the channel."""
         rpc = self._rpcs.get(method.path)
@@ -157,18 +168,17 @@ class BaseClient(ABC):
             with self._lock:
                 if self._closed.is_set():
                     raise self._closed_error()
-                if self._channel is None:
-                    self._channel = self._open()
+                if self._channel is None and self._credentials is None:
+                    self._channel = self._grpc.insecure_channel(self.target, self._arguments)
+                elif self._channel is None:
+                    self._channel = self._grpc.secure_channel(
+                        self.target, self._credentials, self._arguments
+                    )
                 streamed = method.streamed
                 kind = self._channel.stream_stream if streamed else self._channel.unary_unary
                 rpc = kind(method.path, response_deserializer=method.parse)
                 self._rpcs[method.path] = rpc
         return rpc
-
-    def _open(self) -> Any:
-        if self._credentials is None:
-            return self._grpc.insecure_channel(self.target, self._arguments)
-        return self._grpc.secure_channel(self.target, self._credentials, self._arguments)
 
     def _take_channel(self) -> Any:
         """Mark the client as closed. Returns the channel to close; None if there is none."""
@@ -208,7 +218,7 @@ class BaseClient(ABC):
     ) -> Response:
         """Send one request, with retries."""
         payload = self._payload(request)
-        attempts = self._attempts(timeout)
+        attempts = Attempts(self, timeout)
         while True:
             delay = self._rate_limiter.wait()
             if delay:
@@ -237,9 +247,11 @@ class BaseClient(ABC):
         elif "Connection refused" in failure.message:  # by another address of the host
             failure.message = f"no gRPC server answers at {self.target}"
 
+    async def _find_fault(self) -> str | None:
+        return self._connection_fault()
+
     def _connection_fault(self) -> str | None:
-        name = None if self._tls is None else self._tls.server_name
-        return _channel.connection_fault(self.target, self._context, name)
+        return _channel.connection_fault(self.target, self._context, self._server_name)
 
     def _payload(self, request: Message) -> bytes:
         """Serialise a request. Raises InputTooLarge if it exceeds `max_request_bytes`."""
@@ -256,17 +268,80 @@ class BaseClient(ABC):
             )
         return payload
 
-    def _attempts(self, timeout: float | None) -> Attempts:
-        """The attempts of one call or stream with this timeout."""
-        return Attempts(
-            self._max_attempts,
-            timeout,
-            self._closed.is_set,
-            waits_for_quota=self._waits_for_quota,
-        )
-
     def _closed_error(self) -> errors.ClientClosed:
         return errors.ClientClosed(f"the client of {self.target} is closed")
 
     def _error(self, failed: grpc.RpcError, timeout: float | None) -> errors.TokenizerError:
         return from_call(failed, self.target, timeout)
+
+
+class Attempts:
+    """The attempts of one call or stream."""
+
+    def __init__(self, client: BaseClient, timeout: float | None) -> None:
+        """Start no attempt yet. `timeout` is the number of seconds for all attempts, waits for a
+        quota excluded; None for no deadline."""
+        self._client: Final = client
+        self._timeout: Final = timeout
+        self._until: float | None = None
+        self._left = client._max_attempts
+        self._backoff = INITIAL_BACKOFF_S
+
+    def begin(self) -> float | None:
+        """Start an attempt. Returns the seconds left for it; None for no deadline."""
+        self._left -= 1
+        if self._timeout is None:
+            return None
+        if self._until is None:
+            self._until = monotonic() + self._timeout
+        return max(0.0, self._until - monotonic())
+
+    @property
+    def repeated(self) -> int:
+        """The number of attempts after the first one, or after the one that a stream advanced
+        in."""
+        return self._client._max_attempts - self._left - 1
+
+    def progressed(self) -> None:
+        """Note that a stream advanced: earlier failures no longer count."""
+        self._left = self._client._max_attempts - 1
+        self._backoff = INITIAL_BACKOFF_S
+
+    def wait(self, failure: errors.TokenizerError) -> float | None:
+        """Seconds to wait before the next attempt; None if the failure is not retried."""
+        if self._client._closed.is_set():
+            return None
+        if self._client._waits_for_quota and isinstance(failure, errors.QuotaExceeded):
+            seconds = QUOTA_WAIT_S if failure.retry_after is None else failure.retry_after
+            seconds *= random.uniform(1, 1 + JITTER)
+            self._left += 1
+            if self._until is not None:
+                self._until += seconds
+            return seconds
+        if failure.code not in RETRIED_CODES or self._left < 1:
+            return None
+        seconds = self._backoff * random.uniform(1 - JITTER, 1 + JITTER)
+        self._backoff = min(self._backoff * BACKOFF_MULTIPLIER, MAX_BACKOFF_S)
+        if self._until is not None and monotonic() + seconds >= self._until:
+            return None
+        return seconds
+
+
+class RateLimiter:
+    """Spaces the starts of calls evenly. Safe for threads."""
+
+    def __init__(self, per_second: float | None) -> None:
+        """Allow this many calls per second; None for no limit."""
+        self._interval: Final = 0.0 if per_second is None else 1 / per_second
+        self._lock: Final = Lock()
+        self._next = 0.0
+
+    def wait(self) -> float:
+        """Reserve the next start. Returns the seconds until then; 0 for now."""
+        if not self._interval:
+            return 0.0
+        with self._lock:
+            now = monotonic()
+            start = max(now, self._next)
+            self._next = start + self._interval
+        return start - now

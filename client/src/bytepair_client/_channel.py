@@ -46,12 +46,11 @@ _HOST_AND_PORT: Final = re.compile(r"(?:dns:/*|ipv[46]:)?\[?([\w.:-]+?)\]?:(\d+)
 
 def channel_arguments(
     target: str,
-    *,
+    server_name: str | None,
     max_request_bytes: int,
     max_response_bytes: int,
     keepalive: float | None,
     user_agent: str | None,
-    server_name: str | None,
 ) -> list[tuple[str, str | int]]:
     """The arguments of a gRPC channel. Raises InvalidOption."""
     options.checked_size("max_request_bytes", max_request_bytes, most=_MAX_INT)
@@ -59,7 +58,7 @@ def channel_arguments(
     own = f"bytepair-client/{__version__} python/{platform.python_version()}"
     arguments: list[tuple[str, str | int]] = [
         ("grpc.service_config", _SERVICE_CONFIG),
-        ("grpc.enable_retries", 0),  # `_retries` says why
+        ("grpc.enable_retries", 0),  # `_base` says why
         ("grpc.initial_reconnect_backoff_ms", round(RECONNECT_INITIAL_BACKOFF_S * 1000)),
         ("grpc.max_reconnect_backoff_ms", round(RECONNECT_MAX_BACKOFF_S * 1000)),
         ("grpc.max_send_message_length", max_request_bytes),

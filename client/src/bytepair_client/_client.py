@@ -166,9 +166,6 @@ class TokenizerClient(BaseClient):
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _find_fault(self) -> str | None:
-        return self._connection_fault()
-
 
 class RawResponses:
     """The methods of a TokenizerClient, returning messages of `bytepair.v1`."""

@@ -10,9 +10,9 @@ from typing import Any, Final, Generic
 
 import grpc
 
+from bytepair_client._base import Attempts
 from bytepair_client._call import Plain, Response, StreamCall
 from bytepair_client._errors import InternalError, TokenizerError, Unavailable
-from bytepair_client._retries import Attempts
 
 #: Maximum size of the requests whose responses were not read, in full requests. This bounds how far
 #: the source is read ahead, and keeps even a slow connection busy.
@@ -216,7 +216,7 @@ class BaseStream(ABC, Generic[Response, Plain]):
         self._timeout = call.timeout
         self._source: Any = call.source
         self._state = state
-        self._attempts: Attempts = client._attempts(call.timeout)
+        self._attempts = Attempts(client, call.timeout)
         self._ready: deque[Plain] = deque()  # values to return next
         self._failure: TokenizerError | None = None  # to raise after the released value
 
