@@ -212,8 +212,7 @@ def _summaries() -> dict[str, str]:
     found = {}
     for name in sorted(entry_points(group=GROUP).names):
         try:
-            extension = _load(name)
-            found[name] = extension.SUMMARY if extension else ""
+            found[name] = _load(name).SUMMARY
         except CommandError as error:
             found[name] = str(error)
     return found

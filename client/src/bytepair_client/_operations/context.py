@@ -12,7 +12,6 @@ from bytepair_client._call import Call, Fallback, StreamCall, method
 from bytepair_client._errors import InvalidUtf8, TokenizerError
 from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
 from bytepair_client._operations.requests import (
-    CODE_POINT,
     AllTextOptions,
     EncodingOptions,
     Level,
@@ -154,7 +153,7 @@ def truncate(
     request, seconds = prepared(
         TRUNCATE,
         defaults,
-        unit=CODE_POINT,
+        unit="code_point",
         max_tokens=max_tokens,
         keep=keep,
         level=level,
@@ -273,7 +272,7 @@ def split(
         defaults,
         one_text(text),
         lambda response: [_chunk(each, text[each.start : each.end]) for each in response.chunks],
-        unit=CODE_POINT,
+        unit="code_point",
         max_tokens=max_tokens,
         overlap_tokens=overlap_tokens,
         level=level,
@@ -330,13 +329,13 @@ def inspect(
     Returns:
         The findings, the count, and the number of tokens that no further text changes.
     """
-    request, seconds = prepared(INSPECT, defaults, unit=CODE_POINT, **options)
+    request, seconds = prepared(INSPECT, defaults, unit="code_point", **options)
     set_text(request, one_text(text))
     return Call(INSPECT, request, seconds, _inspection)
 
 
 def _chunk(chunk: context_pb2.Chunk, text: str) -> Chunk:
-    level = enum_name(chunk.end_level, context_pb2.CutLevel)
+    level = enum_name(chunk.end_level, context_pb2.CutLevel.DESCRIPTOR)
     return Chunk(chunk.start, chunk.end, chunk.count, level, chunk.overlap, text)
 
 

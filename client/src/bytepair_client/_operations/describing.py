@@ -11,7 +11,7 @@ from grpc_health.v1 import health_pb2
 
 from bytepair_client._call import Call, Method, method
 from bytepair_client._errors import UnknownTokenId
-from bytepair_client._operations.requests import described, enum_name, named_encoding
+from bytepair_client._operations.requests import described, named_encoding
 from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout, utf8
 from bytepair_client._text import MAX_TOKEN_ID
 
@@ -274,10 +274,5 @@ def _format_info(format_: chat_pb2.ChatFormat) -> ChatFormatInfo:
 
 
 def _token_info(response: token_pb2.GetTokenResponse) -> TokenInfo:
-    return described(
-        TokenInfo,
-        response,
-        kind=enum_name(response.kind, token_pb2.TokenKind),
-        order=enum_name(response.order, token_pb2.MergeOrder),
-        parts=tuple(described(TokenPart, part) for part in response.parts),
-    )
+    parts = tuple(described(TokenPart, part) for part in response.parts)
+    return described(TokenInfo, response, parts=parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple, Unpack, get_args, overload
 
-from bytepair.v1 import stream_pb2, text_pb2, tokenizer_pb2
+from bytepair.v1 import stream_pb2, tokenizer_pb2
 
 from bytepair_client._call import Call, Fallback, StreamCall, messages, method
 from bytepair_client._errors import TokenizerError
@@ -14,8 +14,8 @@ from bytepair_client._operations.requests import (
     AllTextOptions,
     Pieces,
     TextOptions,
-    enum_value,
     prepared,
+    set_field,
     text_call,
     text_stream,
 )
@@ -107,10 +107,10 @@ def encode_with_offsets(
         offset of that character. The template's tokens after the text have the text's length.
     """
     call = encode(defaults, "", **options)
-    request: Any = call.request
+    request = call.request
     if unit not in get_args(OffsetUnit):
         raise invalid("unit", f"must be one of {', '.join(get_args(OffsetUnit))}")
-    request.offsets = enum_value("unit", text_pb2.OffsetUnit, unit)
+    set_field(request, "offsets", unit)
     set_text(request, text)
     return Call(
         ENCODE,

@@ -6,10 +6,9 @@ import math
 from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields as fields_of
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, Literal, TypedDict, TypeVar
 
-from bytepair.v1 import chat_pb2, context_pb2, text_pb2
 from google.protobuf.message import Message
 
 from bytepair_client._call import Call, Fallback, Method, Plain, Response, StreamCall, messages
@@ -34,7 +33,6 @@ from bytepair_client._text import (
 DecodeErrors = Literal["replace", "strict"]
 Level = Literal["code_point", "grapheme", "word", "sentence", "line", "paragraph"]
 Pieces = Iterable[str | bytes] | AsyncIterable[str | bytes]
-CODE_POINT: Final = text_pb2.OFFSET_UNIT_CODE_POINT
 
 #: For one request of a stream: large enough that the overhead of a message is negligible.
 MAX_PIECE_BYTES = 256 * 1024
@@ -113,6 +111,9 @@ def set_field(message: Message, name: str, value: Any) -> None:
         value = _WIRE[name](value)
     if value is None:
         return
+    enum = message.DESCRIPTOR.fields_by_name[name].enum_type
+    if enum is not None:
+        value = enum_value(name, enum, value)
     try:
         if isinstance(value, list | tuple):
             getattr(message, name).extend(value)
@@ -136,18 +137,25 @@ def set_field(message: Message, name: str, value: Any) -> None:
         raise invalid(name, f"{problem} {value}") from None
 
 
-def enum_value(option: str, enum: Any, name: str) -> Any:
+def enum_value(option: str, enum: Any, name: object) -> Any:
     """The number of an enum value, by its Python name. Raises InvalidOption."""
-    names = {enum_name(value, enum): value for value in enum.values() if value}
-    if not isinstance(name, str) or name not in names:
-        raise invalid(option, f"must be one of {', '.join(names)}")
-    return names[name]
+    numbers = _numbers(enum)
+    if not isinstance(name, str) or name not in numbers:
+        raise invalid(option, f"must be one of {', '.join(numbers)}")
+    return numbers[name]
 
 
-def enum_name(value: int, enum: Any) -> str:
-    """The Python name of an enum value."""
-    name: str = enum.Name(value)
-    return name.removeprefix(enum.Name(0).removesuffix("UNSPECIFIED")).lower()
+@cache
+def _numbers(enum: Any) -> dict[str, int]:
+    """The numbers of an enum's values by Python name, without the unspecified one."""
+    return {enum_name(number, enum): number for number in enum.values_by_number if number}
+
+
+def enum_name(number: int, enum: Any) -> str:
+    """The Python name of an enum value; `enum` is a descriptor."""
+    prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
+    name: str = enum.values_by_number[number].name
+    return name.removeprefix(prefix).lower()
 
 
 def wire_allowed(allowed: AllowedSpecial) -> list[str]:
@@ -163,34 +171,28 @@ def wire_allowed(allowed: AllowedSpecial) -> list[str]:
     return sorted(utf8("allowed_special", name) for name in allowed)
 
 
-def wire_disallowed(disallowed: DisallowedSpecial) -> text_pb2.DisallowedSpecial:
-    """The `disallowed_special` of a request. Raises InvalidOption.
+def wire_disallowed(disallowed: DisallowedSpecial) -> str:
+    """The name of the `disallowed_special` of a request. Raises InvalidOption.
 
     tiktoken also accepts a set of tokens. The service treats all tokens alike.
     """
     if disallowed == "all":
-        return text_pb2.DISALLOWED_SPECIAL_REJECT
+        return "reject"
     if isinstance(disallowed, str) or not isinstance(disallowed, Collection) or disallowed:
         raise invalid(
             "disallowed_special",
             'must be "all" (a special token in the text is an error unless it is allowed) or () '
             "(it is ordinary text); single tokens cannot be named",
         )
-    return text_pb2.DISALLOWED_SPECIAL_AS_TEXT
+    return "as_text"
 
 
-def _past_reasoning(rule: str) -> Any:
-    return None if rule == "default" else enum_value("past_reasoning", chat_pb2.PastReasoning, rule)
-
-
-#: Converts an argument to the value of its field. Raises InvalidOption.
+#: Converts an argument to the value of its field, or to the name of an enum's value; None leaves
+#: the field unset. Raises InvalidOption.
 _WIRE: Final[Mapping[str, Callable[[Any], Any]]] = {
     "allowed_special": wire_allowed,
     "disallowed_special": wire_disallowed,
-    "errors": partial(enum_value, "errors", text_pb2.DecodeErrors),
-    "keep": partial(enum_value, "keep", context_pb2.Keep),
-    "level": partial(enum_value, "level", context_pb2.CutLevel),
-    "past_reasoning": _past_reasoning,
+    "past_reasoning": lambda rule: None if rule == "default" else rule,
 }
 
 
@@ -294,12 +296,15 @@ def joined(method: Method[Response], responses: Sequence[Message]) -> Response:
 
 def described(kind: type[T], message: Any, /, **others: Any) -> T:
     """Make a dataclass from `others` and the fields of `message` with the same names. Repeated
-    fields become tuples, unset ones None."""
+    fields become tuples, unset ones None, values of an enum their names."""
     for field in fields_of(kind):  # type: ignore[arg-type]  # T is a dataclass
         if field.name in others:
             continue
         value = getattr(message, field.name)
-        if message.DESCRIPTOR.fields_by_name[field.name].has_presence:
+        definition = message.DESCRIPTOR.fields_by_name[field.name]
+        if definition.enum_type is not None:
+            value = enum_name(value, definition.enum_type)
+        elif definition.has_presence:
             value = value if message.HasField(field.name) else None
         elif not isinstance(value, str | bytes | bool | int):
             value = tuple(value)
