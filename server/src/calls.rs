@@ -34,7 +34,7 @@ pub struct Calls {
     slots: Mutex<HashMap<u64, Slot>>,
     commands: Mutex<Vec<(u64, Command)>>,
     commanded: Notify,
-    /// Whether Python processes several small events: its commands are then carried out together.
+    /// Whether Python processes events: its commands are then carried out together.
     is_batch: AtomicBool,
     ids: AtomicU64,
     /// Bytes of large calls that Python has not admitted.
@@ -59,12 +59,15 @@ impl Calls {
         self.events.push(id, event);
     }
 
-    /// See `Events`. `flush` must follow.
+    /// See `Events`. `flush` must follow, once for several.
     pub fn take(&self, most: usize) -> (Vec<(u64, Event)>, bool) {
         let (events, has_more) = self.events.take(most);
-        // The large one is the last, and must not delay the answers to those before it.
-        let has_large = events.last().is_some_and(|(_, event)| event.is_large());
-        self.is_batch.store(events.len() > 1 && !has_large, Relaxed);
+        if events.len() > 1 && events.last().is_some_and(|(_, event)| event.is_large()) {
+            // The large one is the last, and must not delay the answers to those before it.
+            self.flush();
+        } else {
+            self.is_batch.store(true, Relaxed);
+        }
         (events, has_more)
     }
 
@@ -359,7 +362,33 @@ impl Drop for Guard {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
+    use crate::events::tests::opened;
+
+    #[test]
+    fn commands_wait_for_flush_unless_a_large_call_would_delay_them() {
+        let calls = Calls::new(File::options().write(true).open("/dev/null").unwrap());
+        let is_notified = || calls.commanded.notified().now_or_never().is_some();
+        let large = || calls.events.push_opened(1, opened(SMALL_BYTES + 1));
+        large();
+        large();
+        for _ in 0..2 {
+            assert_eq!(calls.take(8).0.len(), 1);
+            calls.command(1, Command::Close);
+            assert!(!is_notified());
+        }
+        calls.push(2, Event::Cancelled);
+        large();
+        assert_eq!(calls.take(8).0.len(), 2);
+        assert!(is_notified());
+        calls.commands.lock().clear();
+        calls.command(2, Command::Close);
+        assert!(is_notified());
+        calls.flush();
+        assert!(!is_notified());
+    }
 
     #[test]
     fn large_messages_have_room_again_once_others_are_over() {

@@ -99,7 +99,7 @@ impl Events {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::peer::Peers;
     use crate::settings::SMALL_BYTES;
@@ -134,7 +134,7 @@ mod tests {
         assert!(!events.take(1).1);
     }
 
-    fn opened(size: usize) -> Box<Opened> {
+    pub fn opened(size: usize) -> Box<Opened> {
         Box::new(Opened {
             method: 0,
             peer: Peers::new(0).add("unix:".into(), None, None),
