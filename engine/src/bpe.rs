@@ -8,7 +8,7 @@ use crate::cache::scratch::{Pool, Scratch};
 use crate::decode::Joined;
 use crate::decode::short_tokens::ShortTokens;
 use crate::output::offsets::{self, OffsetUnit};
-use crate::output::{Count, List, Located, Packed, Sink};
+use crate::output::{Collect, Count, Located, Sink};
 use crate::parallel::chunks::{self, Chunks};
 use crate::parallel::{self, Sharing};
 use crate::split::{PatternFault, Splitter};
@@ -116,38 +116,30 @@ impl Bpe {
         SpecialSet::new(names, |name| self.specials.get(name).copied())
     }
 
-    pub fn encode(
+    pub fn encode<C: Collect>(
         &self,
         text: &str,
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
-    ) -> Result<Vec<u32>, SpecialFound> {
+    ) -> Result<Vec<C::Item>, SpecialFound> {
         reject(text, disallowed)?;
-        let list = |text: &str| {
-            let mut list = List::for_bytes(text.len());
-            self.encode_into(text, allowed, &mut list);
-            list.into_vec()
+        let encode = |text: &str| {
+            let mut ids = C::for_bytes(text.len());
+            self.encode_into(text, allowed, &mut ids);
+            ids.into_vec()
         };
-        Ok(self
-            .in_parts(text, allowed, list)
-            .unwrap_or_else(|| list(text)))
-    }
-
-    pub fn encode_packed(
-        &self,
-        text: &str,
-        allowed: &SpecialSet,
-        disallowed: &SpecialSet,
-    ) -> Result<Vec<u8>, SpecialFound> {
-        reject(text, disallowed)?;
-        let packed = |text: &str| {
-            let mut packed = Packed::for_bytes(text.len());
-            self.encode_into(text, allowed, &mut packed);
-            packed.into_vec()
-        };
-        Ok(self
-            .in_parts(text, allowed, packed)
-            .unwrap_or_else(|| packed(text)))
+        let threads = self.threads_for(text.len());
+        if threads == 1 {
+            return Ok(encode(text));
+        }
+        let parts = Chunks::new(text, allowed, self.sharing.part_for(text.len()));
+        let parts = parallel::map(threads, parts, |part| encode(&text[part]));
+        let mut all = Vec::with_capacity(parts.iter().map(Vec::len).sum());
+        // One part at a time, so that each is freed before the next is copied.
+        parts
+            .into_iter()
+            .for_each(|part| all.extend_from_slice(&part));
+        Ok(all)
     }
 
     /// Returns the number of ids, or `limit` + 1 if there are more.
@@ -214,28 +206,6 @@ impl Bpe {
         } else {
             1
         }
-    }
-
-    /// Applies `encode` to each part of a large text, and returns the joined results. None if one
-    /// thread should encode the text.
-    fn in_parts<T: Copy + Send>(
-        &self,
-        text: &str,
-        allowed: &SpecialSet,
-        encode: impl Fn(&str) -> Vec<T> + Sync,
-    ) -> Option<Vec<T>> {
-        let threads = self.threads_for(text.len());
-        if threads == 1 {
-            return None;
-        }
-        let parts = Chunks::new(text, allowed, self.sharing.part_for(text.len()));
-        let parts = parallel::map(threads, parts, |part| encode(&text[part]));
-        let mut all = Vec::with_capacity(parts.iter().map(Vec::len).sum());
-        // One part at a time, so that each is freed before the next is copied.
-        parts
-            .into_iter()
-            .for_each(|part| all.extend_from_slice(&part));
-        Some(all)
     }
 
     fn encode_into<S: Sink>(&self, text: &str, allowed: &SpecialSet, sink: &mut S) {

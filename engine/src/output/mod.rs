@@ -45,6 +45,16 @@ pub trait Sink {
 }
 
 /// A sink that collects all ids.
+pub trait Collect: Sink {
+    type Item: Copy + Send;
+
+    /// Reserves capacity for the usual number of ids of a text of `bytes` bytes.
+    fn for_bytes(bytes: usize) -> Self;
+
+    fn into_vec(self) -> Vec<Self::Item>;
+}
+
+/// A sink that makes a list.
 #[derive(Default)]
 pub struct List {
     /// The ids, followed by zeros from `len` on, so that an entry's ids are written at once
@@ -53,20 +63,23 @@ pub struct List {
     len: usize,
 }
 
-impl List {
-    /// Makes a list with capacity for the usual number of ids of a text of `bytes` bytes.
-    pub fn for_bytes(bytes: usize) -> Self {
+impl Collect for List {
+    type Item = u32;
+
+    fn for_bytes(bytes: usize) -> Self {
         List {
             ids: vec![0; bytes / 3 + MAX_RECENT * FEW],
             len: 0,
         }
     }
 
-    pub fn into_vec(mut self) -> Vec<u32> {
+    fn into_vec(mut self) -> Vec<u32> {
         self.ids.truncate(self.len);
         self.ids
     }
+}
 
+impl List {
     #[cold]
     #[inline(never)]
     fn grow(&mut self, more: usize) {
@@ -222,16 +235,17 @@ pub struct Packed {
     len: usize,
 }
 
-impl Packed {
-    /// Reserves capacity for the usual number of ids of a text of `bytes` bytes.
-    pub fn for_bytes(bytes: usize) -> Self {
+impl Collect for Packed {
+    type Item = u8;
+
+    fn for_bytes(bytes: usize) -> Self {
         Packed {
             bytes: vec![0; bytes / 2 + size_of::<u64>()],
             len: 0,
         }
     }
 
-    pub fn into_vec(mut self) -> Vec<u8> {
+    fn into_vec(mut self) -> Vec<u8> {
         self.bytes.truncate(self.len);
         self.bytes
     }

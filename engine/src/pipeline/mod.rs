@@ -48,7 +48,7 @@ pub use units::Units;
 use crate::bpe::{SpecialFound, UnknownId};
 use crate::cache::Cache;
 use crate::cache::scratch::{NewScratch, Pool};
-use crate::output::{Count, List, Packed, Sink};
+use crate::output::{Collect, Count, Sink};
 use crate::split::regex::CharSet;
 use crate::vocabulary::special::SpecialSet;
 use model::Merging;
@@ -105,26 +105,15 @@ impl Pipeline {
         self.decoder.decode(ids)
     }
 
-    pub fn encode(
+    pub fn encode<C: Collect>(
         &self,
         text: &str,
         allowed: &NameSet,
         disallowed: &NameSet,
-    ) -> Result<Vec<u32>, SpecialFound> {
-        let mut list = List::for_bytes(text.len());
-        self.encode_into(text, allowed, disallowed, &mut list)?;
-        Ok(list.into_vec())
-    }
-
-    pub fn encode_packed(
-        &self,
-        text: &str,
-        allowed: &NameSet,
-        disallowed: &NameSet,
-    ) -> Result<Vec<u8>, SpecialFound> {
-        let mut packed = Packed::for_bytes(text.len());
-        self.encode_into(text, allowed, disallowed, &mut packed)?;
-        Ok(packed.into_vec())
+    ) -> Result<Vec<C::Item>, SpecialFound> {
+        let mut ids = C::for_bytes(text.len());
+        self.encode_into(text, allowed, disallowed, &mut ids)?;
+        Ok(ids.into_vec())
     }
 
     /// The number of ids, or `limit` + 1 if it exceeds `limit`.
