@@ -75,12 +75,13 @@ impl Bpe {
         sorted.sort();
         let bytes = |(name, id): (&String, &u32)| (*id, name.as_bytes().into());
         let special_bytes = sorted.into_iter().rev().map(bytes).collect();
+        let tokens = table.clone();
         Ok(Bpe {
             vocabulary: Vocabulary::new(table),
             short_tokens: OnceLock::new(),
             lengths: OnceLock::new(),
             splitter,
-            pool: Pool::new(cache_bytes),
+            pool: Pool::new(cache_bytes, move |bytes| Scratch::new(bytes, &tokens)),
             sharing,
             specials,
             special_bytes,

@@ -8,6 +8,7 @@
 use std::hint::select_unpredictable;
 
 use crate::huge::Huge;
+use crate::vocabulary::rank_table::RankTable;
 use crate::vocabulary::short_table::{Key, fetch};
 
 /// Maximum number of ids in a slot.
@@ -98,6 +99,16 @@ impl Recent {
         Recent {
             sets: Huge::try_filled(sets, Set::default())
                 .unwrap_or_else(|| Huge::filled(1, Set::default())),
+        }
+    }
+
+    /// Inserts the first tokens, the most frequent ones in most texts: in new text, looking them up in
+    /// the vocabulary costs more.
+    pub fn fill(&mut self, table: &RankTable) {
+        for (key, id) in table.keys(self.sets.len() * 3 / 2) {
+            if let Some(slot) = Slot::new(key, &[id]) {
+                self.insert(slot, key.hash());
+            }
         }
     }
 

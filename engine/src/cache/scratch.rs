@@ -12,6 +12,7 @@ use crate::merge::Merger;
 use crate::output::Ids;
 use crate::split::{BATCH, Ends};
 use crate::vocabulary::Vocabulary;
+use crate::vocabulary::rank_table::RankTable;
 
 /// The scratch memory of one call.
 pub struct Scratch {
@@ -56,15 +57,11 @@ impl Scratch {
     }
 }
 
-/// Scratch memory with a cache.
-pub trait NewScratch {
+impl Scratch {
     /// Makes scratch memory with a cache of at most `cache_bytes` bytes.
-    fn new(cache_bytes: usize) -> Self;
-}
-
-impl NewScratch for Scratch {
-    fn new(cache_bytes: usize) -> Self {
-        let recent = Recent::new(cache_bytes / 4);
+    pub fn new(cache_bytes: usize, table: &RankTable) -> Self {
+        let mut recent = Recent::new(cache_bytes / 4);
+        recent.fill(table);
         Scratch {
             ends: Ends::new(),
             merger: Merger::default(),
@@ -83,15 +80,17 @@ impl NewScratch for Scratch {
 pub struct Pool<R = Scratch> {
     scratches: Vec<Mutex<Option<Box<R>>>>,
     cache_bytes: usize,
+    make: Box<dyn Fn(usize) -> R + Send + Sync>,
 }
 
-impl<R: NewScratch> Pool<R> {
-    /// Makes a pool whose caches together use at most `cache_bytes` bytes.
-    pub fn new(cache_bytes: usize) -> Self {
+impl<R> Pool<R> {
+    /// Makes a pool of what `make` makes with a share of `cache_bytes`, the bytes of all caches.
+    pub fn new(cache_bytes: usize, make: impl Fn(usize) -> R + Send + Sync + 'static) -> Self {
         let scratches = 1 + thread::available_parallelism().map_or(1, usize::from);
         Pool {
             scratches: (0..scratches).map(|_| Mutex::new(None)).collect(),
             cache_bytes: cache_bytes / scratches,
+            make: Box::new(make),
         }
     }
 
@@ -99,10 +98,9 @@ impl<R: NewScratch> Pool<R> {
     pub fn with<T>(&self, work: impl FnOnce(&mut R) -> T) -> T {
         match self.scratches.iter().find_map(try_lock) {
             Some(mut scratch) => {
-                let bytes = self.cache_bytes;
-                work(scratch.get_or_insert_with(|| Box::new(R::new(bytes))))
+                work(scratch.get_or_insert_with(|| Box::new((self.make)(self.cache_bytes))))
             }
-            None => work(&mut R::new(0)),
+            None => work(&mut (self.make)(0)),
         }
     }
 }

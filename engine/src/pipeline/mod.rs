@@ -47,7 +47,7 @@ pub use units::Units;
 
 use crate::bpe::{SpecialFound, UnknownId};
 use crate::cache::Cache;
-use crate::cache::scratch::{NewScratch, Pool};
+use crate::cache::scratch::Pool;
 use crate::output::{Collect, Count, Sink};
 use crate::split::regex::CharSet;
 use crate::vocabulary::special::SpecialSet;
@@ -90,8 +90,9 @@ pub struct PipelineScratch {
     bytes: Vec<u8>,
 }
 
-impl NewScratch for PipelineScratch {
-    fn new(cache_bytes: usize) -> Self {
+impl PipelineScratch {
+    /// Makes buffers with a cache of at most `cache_bytes` bytes.
+    pub fn new(cache_bytes: usize) -> Self {
         PipelineScratch {
             merging: Merging::default(),
             cache: Cache::new(cache_bytes),

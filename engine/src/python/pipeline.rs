@@ -111,7 +111,7 @@ impl Pipeline {
             as_it_came: added_tokens(as_it_came),
             normalised: added_tokens(normalised),
             decoder,
-            pool: Pool::new(cache_bytes),
+            pool: Pool::new(cache_bytes, pipeline::PipelineScratch::new),
         })?;
         Ok(Pipeline {
             core: Box::new(core),

@@ -151,6 +151,13 @@ impl RankTable {
         items.filter_map(move |(i, item)| (!is_ascii(i)).then_some(item))
     }
 
+    /// Iterates backwards over those of the first `most` tokens that have a key, and their ids.
+    pub fn keys(&self, most: usize) -> impl Iterator<Item = (Key, u32)> {
+        let places = (0..self.len().min(most)).rev();
+        let items = places.map(|i| (self.tokens.key(i), self.ids[i]));
+        items.filter(|(key, _)| key.len() > 0)
+    }
+
     /// Iterates over the hashes of the tokens, by which they are looked up.
     pub fn hashes(&self) -> impl Iterator<Item = u64> {
         (0..self.len()).map(|i| match self.tokens.key(i) {
