@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from grpc_health.v1 import health, health_pb2
+from grpc_health.v1 import health
 
 from bytepair_server import catalog
 from bytepair_server.admission.executor import Executor
@@ -44,8 +44,7 @@ from bytepair_server.transport.interface import Limits, Method, TlsFiles, Transp
 from bytepair_server.workers import cores
 from bytepair_server.workers.shared_quotas import QuotaStore
 
-_SERVING: Final = health_pb2.HealthCheckResponse.SERVING
-_NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
+_SERVICES: Final = (SERVICE_NAME, CHAT_SERVICE_NAME)
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,10 @@ class Server:
         self._tls: Final = tls.paths(settings, base_dir)
         self._reloaders: Final = self._make_reloaders()
         self._callers: Final = callers.load(settings, base_dir)
-        self._health: Final = Health(self._callers if settings.health_needs_caller else None)
+        self._health: Final = Health(
+            (health.OVERALL_HEALTH, *_SERVICES),
+            self._callers if settings.health_needs_caller else None,
+        )
         self._background: Final[list[asyncio.Task[None]]] = []
         self._tracer: Final = traces.tracer(os.environ, log)
         quota_store = None if inherited is None else inherited.quota_store
@@ -130,11 +132,9 @@ class Server:
             ConfigurationError: A port cannot be bound.
         """
         settings, inherited = self._settings, self._inherited
-        self._set_health(_NOT_SERVING)
         methods = [*self._unary.methods(), *self._streams.methods(), *self._health.methods()]
         if settings.reflection:
-            names = (SERVICE_NAME, CHAT_SERVICE_NAME, health.SERVICE_NAME)
-            methods += reflection.methods(names)
+            methods += reflection.methods((*_SERVICES, health.SERVICE_NAME))
         address = settings.grpc_address if inherited is None else inherited.grpc_address
         if address.startswith("unix:") and ports.is_served(address):
             # Binding would silently take the socket from the other server.
@@ -188,7 +188,7 @@ class Server:
             self._limiter.open()
             self._metrics.ready.set(1)
             self._metrics.workers.set(1)
-            self._set_health(_SERVING)
+            self._health.set(is_serving=True)
         return loaded
 
     async def drain(self) -> None:
@@ -202,7 +202,7 @@ class Server:
         )
         self._metrics.ready.set(0)
         self._metrics.workers.set(0)
-        self._health.shut_down()
+        self._health.set(is_serving=False)
         if self._transport is not None:
             self._transport.drain()
         calls, streams = await self._limiter.drain(
@@ -284,10 +284,6 @@ class Server:
     def _log_evicted(self, peer: str, reason: str) -> None:
         self._metrics.evicted_connections.inc()
         self._log.warning("closed a connection", peer=peer, reason=reason)
-
-    def _set_health(self, status: int) -> None:
-        for name in (health.OVERALL_HEALTH, SERVICE_NAME, CHAT_SERVICE_NAME):
-            self._health.set(name, status)
 
     def _is_ready(self) -> tuple[bool, str]:
         if self._limiter.draining:

@@ -4,7 +4,7 @@ is set."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
@@ -39,27 +39,22 @@ class Health:
     """The health service for all or for known callers. The number of watches is bounded, and a
     watcher that does not read does not delay others."""
 
-    def __init__(self, callers: Callers | None) -> None:
-        """Answer the callers that `callers` identifies; everyone if it is None."""
+    def __init__(self, services: Collection[str], callers: Callers | None) -> None:
+        """Report NOT_SERVING for all of `services` until `set`. Answer the callers that `callers`
+        identifies; everyone if it is None."""
+        self._services: Final = services
         self._callers: Final = callers
-        self._statuses: Final[dict[str, int]] = {}
-        self._is_shut_down = False
+        self._status: int = health_pb2.HealthCheckResponse.NOT_SERVING
         #: Set once, at the next change.
         self._changed = asyncio.Event()
         self._watches = 0
 
-    def set(self, service: str, status: int) -> None:
-        """Set the status of a service. No effect after `shut_down`."""
-        if not self._is_shut_down:
-            self._statuses[service] = status
-            self._changed.set()
-            self._changed = asyncio.Event()
-
-    def shut_down(self) -> None:
-        """Report NOT_SERVING for all services from now on."""
-        for service in self._statuses:
-            self.set(service, health_pb2.HealthCheckResponse.NOT_SERVING)
-        self._is_shut_down = True
+    def set(self, *, is_serving: bool) -> None:
+        """Change the status of all services."""
+        statuses = health_pb2.HealthCheckResponse
+        self._status = statuses.SERVING if is_serving else statuses.NOT_SERVING
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     def methods(self) -> list[Method]:
         """The RPCs of the service."""
@@ -73,11 +68,10 @@ class Health:
         if incoming.message is None:  # it is larger than any request of health
             incoming.fail(Status(_INVALID_ARGUMENT, _INVALID))
         elif (service := self._admit(incoming, incoming.message)) is not None:
-            status = self._statuses.get(service)
-            if status is None:
-                incoming.fail(Status(_NOT_FOUND, ""))
+            if service in self._services:
+                incoming.answer(_written(self._status, incoming))
             else:
-                incoming.answer(_written(status, incoming))
+                incoming.fail(Status(_NOT_FOUND, ""))
         return None
 
     async def _watch(self, incoming: StreamCall) -> None:
@@ -95,8 +89,9 @@ class Health:
         last = None
         while True:
             changed = self._changed
-            unknown = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
-            status = self._statuses.get(service, unknown)
+            status = self._status
+            if service not in self._services:
+                status = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
             if status != last:
                 await incoming.write(_written(status, incoming))
                 last = status
