@@ -29,6 +29,8 @@ class Limiter:
 
     Attributes:
         in_flight: Number of unary calls that hold a slot.
+        held_bytes: Bytes that these calls hold.
+        reading: The slots whose messages are being read.
         open_streams: Number of open streams. They hold no slot: mostly they wait for their callers.
         is_open: Whether the encodings are loaded.
         draining: Whether new calls are rejected.
@@ -42,10 +44,10 @@ class Limiter:
         self._max_queue_seconds: Final = settings.max_queue_seconds
         self._max_streams: Final = settings.max_open_streams
         self._max_streams_bytes: Final = settings.max_streams_bytes
-        self._bytes = 0
+        self.held_bytes = 0
         self._streams_bytes = 0
         self._queue: Final[FairQueue[Slot]] = FairQueue()
-        self._reading: Final[set[Slot]] = set()
+        self.reading: Final[set[Slot]] = set()
         self._calls: Final[set[asyncio.Task[Any]]] = set()
         self._streams: Final[set[asyncio.Task[Any]]] = set()
         self._cut_off: Final[set[asyncio.Task[Any]]] = set()
@@ -96,7 +98,7 @@ class Limiter:
             return slot
         self._make_room(slot.caller)
         self._queue.put(slot.caller, max(1, size), slot)
-        for reading in self._reading:
+        for reading in self.reading:
             reading.limit_reading()
         seconds = self._max_queue_seconds
         if time_remaining is not None:
@@ -207,25 +209,11 @@ class Limiter:
             else:
                 return
 
-    def count_bytes(self, change: int) -> None:
-        """Add to the bytes that calls in flight hold; negative to release some."""
-        self._bytes += change
-
     def release(self) -> None:
         """Count the end of a call in flight."""
         self.in_flight -= 1
         self.advance()
         self._check_drained()
-
-    def start_reading(self, slot: Slot) -> None:
-        """Note that a slot's message is being read; `end_reading` must follow."""
-        self._reading.add(slot)
-        if self._queue:
-            slot.limit_reading()
-
-    def end_reading(self, slot: Slot) -> None:
-        """Note that a slot's message was read or will not be."""
-        self._reading.discard(slot)
 
     @property
     def _active(self) -> int:
@@ -236,12 +224,12 @@ class Limiter:
             self._drained.set()
 
     def _has_room(self, size: int) -> bool:
-        fits = not self._bytes or self._bytes + size <= self._max_bytes
+        fits = not self.held_bytes or self.held_bytes + size <= self._max_bytes
         return self.in_flight < self._max and fits
 
     def _enter(self, slot: Slot) -> None:
         self.in_flight += 1
-        self._bytes += slot.size
+        self.held_bytes += slot.size
 
     def _make_room(self, caller: str) -> None:
         """Make room in the queue for a call. Raises Overloaded if this caller has the most."""
@@ -294,14 +282,16 @@ class Slot:
         """
         try:
             async with asyncio.timeout(None) as self.reading:
-                self._limiter.start_reading(self)
+                self._limiter.reading.add(self)
+                if self._limiter.queued:
+                    self.limit_reading()
                 raw = await message
         except TimeoutError:
             raise Overloaded(RETRY_SECONDS, "messages that arrive slowly") from None
         finally:
-            self._limiter.end_reading(self)
+            self._limiter.reading.discard(self)
         size = 0 if raw is None else len(raw)
-        self._limiter.count_bytes(size - self.size)
+        self._limiter.held_bytes += size - self.size
         self.size = size
         return raw
 
@@ -314,7 +304,7 @@ class Slot:
         """Release the slot."""
         if self._task is not None:
             self._limiter.untrack(self._task)
-        self._limiter.count_bytes(-self.size)
+        self._limiter.held_bytes -= self.size
         self._limiter.release()
 
 
