@@ -105,13 +105,6 @@ def _reader(field: FieldDescriptor) -> _Read:
     return _SCALARS[field.type]
 
 
-def _within(path: str, read: _Read, value: Any) -> Any:
-    try:
-        return read(value)
-    except InvalidField as fault:
-        raise InvalidField(path + fault.field, fault.problem) from None
-
-
 def _object(message: Descriptor, value: Any) -> dict[str, Any]:
     if type(value) is not _Pairs:
         raise InvalidField("", "must be an object")
@@ -123,16 +116,18 @@ def _object(message: Descriptor, value: Any) -> dict[str, Any]:
         if key not in fields:
             raise InvalidField("", f"unknown field {key[:_MAX_SHOWN]!r}")
         name, oneof, read = fields[key]
-        path = f".{key}"
         if key in seen:
-            raise InvalidField(path, "is given twice")
+            raise InvalidField(f".{key}", "is given twice")
         seen.add(key)
         if inside is None:  # as if it were absent
             found.pop(name, None)
             continue
         if oneof and (other := chosen.setdefault(oneof, key)) != key:
-            raise InvalidField(path, f"excludes {other}")
-        found[name] = _within(path, read, inside)
+            raise InvalidField(f".{key}", f"excludes {other}")
+        try:
+            found[name] = read(inside)
+        except InvalidField as fault:
+            raise InvalidField(f".{key}{fault.field}", fault.problem) from None
     return found
 
 
@@ -141,10 +136,12 @@ def _map(read: _Read, value: Any) -> dict[str, Any]:
         raise InvalidField("", "must be an object")
     found: dict[str, Any] = {}
     for key, inside in value:
-        path = f"[{key[:_MAX_SHOWN]!r}]"
-        if key in found:
-            raise InvalidField(path, "is given twice")
-        found[_within(path, _string, key)] = _within(path, read, inside)
+        try:
+            if key in found:
+                raise InvalidField("", "is given twice")
+            found[_string(key)] = read(inside)
+        except InvalidField as fault:
+            raise InvalidField(f"[{key[:_MAX_SHOWN]!r}]{fault.field}", fault.problem) from None
     return found
 
 
