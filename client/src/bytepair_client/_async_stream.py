@@ -173,8 +173,9 @@ class Responses(Generic[Response]):
         """Wrap a grpc.aio.StreamStreamCall that has just started."""
         self._call = call
         self._answers = aiter(call)
-        self._end = _End()
-        call.add_done_callback(self._end.note)
+        self._has_status = asyncio.Event()
+        self._failure: grpc.aio.AioRpcError | None = None  # the server's status; None for OK
+        call.add_done_callback(self._note)
 
     async def read(self) -> Response | None:
         """The next response; None after the last. Raises AioRpcError after the last response of a
@@ -188,37 +189,29 @@ class Responses(Generic[Response]):
             if not _is_of_a_write(error):
                 raise
             try:
-                await asyncio.wait_for(self._end.known.wait(), STATUS_WITHIN_S)
+                await asyncio.wait_for(self._has_status.wait(), STATUS_WITHIN_S)
             except TimeoutError:
                 raise error from None
-            if self._end.failure is not None:
-                raise self._end.failure from None
+            if self._failure is not None:
+                raise self._failure from None
             return None
 
     def cancel(self) -> None:
         """Cancel the call, unless it has ended."""
         self._call.cancel()
 
-
-class _End:
-    """The status that the server sent."""
-
-    def __init__(self) -> None:
-        self.known = asyncio.Event()
-        self.failure: grpc.aio.AioRpcError | None = None  # None for OK
-
-    def note(self, call: Any) -> None:
+    def _note(self, call: Any) -> None:
         """Record the status of the call. grpc.aio calls this whenever it sets one."""
         # The only public way to the complete status. The call has one, so this does not suspend.
         status = call.wait_for_connection()
         try:
             status.send(None)
         except StopIteration:
-            self.known.set()
+            self._has_status.set()
         except grpc.aio.AioRpcError as error:
             if not _is_of_a_write(error):
-                self.failure = error
-                self.known.set()
+                self._failure = error
+                self._has_status.set()
         except asyncio.CancelledError:
             pass  # the reader is cancelled too
         finally:

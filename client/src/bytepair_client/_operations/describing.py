@@ -26,11 +26,6 @@ CHECK = Method(
     health_pb2.HealthCheckResponse.FromString,
 )
 
-_STATES = {
-    health_pb2.HealthCheckResponse.SERVING: "SERVING",
-    health_pb2.HealthCheckResponse.NOT_SERVING: "NOT_SERVING",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class EncodingInfo:
@@ -250,11 +245,13 @@ def health(
     Raises:
         RequestRejected: The server has no such service; `code` is "NOT_FOUND".
     """
+    answer = health_pb2.HealthCheckResponse
+    states = {answer.SERVING: "SERVING", answer.NOT_SERVING: "NOT_SERVING"}
     return Call(
         CHECK,
         health_pb2.HealthCheckRequest(service=utf8("service", service)),
         chosen_timeout(defaults.timeout, timeout),
-        lambda response: _STATES.get(response.status, "UNKNOWN"),
+        lambda response: states.get(response.status, "UNKNOWN"),
     )
 
 
