@@ -109,14 +109,14 @@ class _TaskState(StreamState[Response, Plain]):
     def stop(self, *, cancel: bool) -> list[asyncio.Task[None]]:
         """End the stream, and cancel the call if wanted. Returns the source's task, if it has
         started; it ends soon."""
+        call, self.call = self.call, None
+        if cancel and call is not None:
+            call.cancel()  # before the requests end, as in the threaded stream
         self.over = True
         self.changed()
-        call, self.call = self.call, None
         filling, self._filling = self._filling, None
         if filling is not None:
             filling.cancel()
-        if cancel and call is not None:
-            call.cancel()
         return [] if filling is None else [filling]
 
     def drop(self) -> None:
