@@ -34,7 +34,7 @@ from bytepair_server.transport.interface import (
 BATCH: Final = 256
 
 #: After this long the answers of large calls are sent, even if more such calls wait. Sending each
-#: one alone costs a quarter as much as counting 64 KB (`make bench-service PARTS=BatchCount`); as
+#: one alone costs a third as much as counting 64 KB (`make bench-service PARTS=BatchCount`); as
 #: many small answers as are sent together take as long.
 TOGETHER_SECONDS: Final = 0.0005
 
