@@ -238,6 +238,8 @@ def test_an_id_that_no_encoding_can_have(client: TokenizerClient, bad: int) -> N
         ("ids", lambda c: c.decode(1)),
         ("ids", lambda c: c.decode([True])),
         ("ids", lambda c: c.decode_stream(5)),
+        ("stop", lambda c: c.decode_stream([], stop=5)),
+        ("pinned", lambda c: c.fit_chat([], 5, format="f", pinned=5)),
         ("pieces", lambda c: c.encode_stream(5)),
         ("texts", lambda c: c.count_batch(5)),
         ("batch", lambda c: c.decode_batch(5)),

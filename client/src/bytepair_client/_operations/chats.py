@@ -179,7 +179,7 @@ def fit_chat(
         max_tokens=max_tokens,
         reserve_tokens=reserve_tokens,
         keep_system=keep_system,
-        pinned=list(pinned),
+        pinned=list(checked_iterable("pinned", pinned)),
         min_last_turns=min_last_turns,
         refill_percent=refill_percent,
         disallowed_special=disallowed_special,
@@ -194,6 +194,7 @@ def count_chat_batch(
     *,
     format: str,
     limit: int | None = None,
+    disallowed_special: DisallowedSpecial = (),
     return_exceptions: Literal[False] = False,
     **options: Unpack[ChatBatchOptions],
 ) -> Batch[chat_pb2.BatchCountChatResponse, int]: ...
@@ -204,6 +205,7 @@ def count_chat_batch(
     *,
     format: str,
     limit: int | None = None,
+    disallowed_special: DisallowedSpecial = (),
     return_exceptions: bool,
     **options: Unpack[ChatBatchOptions],
 ) -> Batch[chat_pb2.BatchCountChatResponse, int | TokenizerError]: ...

@@ -225,7 +225,7 @@ def decode_stream(
         DECODE_STREAM,
         defaults,
         skip_special_tokens=skip_special_tokens,
-        stop=list(stop),
+        stop=list(checked_iterable("stop", stop)),
         include_stop=include_stop,
         errors=errors,
         as_bytes=as_bytes,

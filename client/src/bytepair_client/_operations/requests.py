@@ -111,7 +111,7 @@ def set_field(message: Message, name: str, value: Any) -> None:
         value = _WIRE[name](value)
     if value is None:
         return
-    enum = message.DESCRIPTOR.fields_by_name[name].enum_type
+    enum = _enum_of(type(message), name)
     if enum is not None:
         value = enum_value(name, enum, value)
     try:
@@ -143,6 +143,12 @@ def enum_value(option: str, enum: Any, name: object) -> Any:
     if not isinstance(name, str) or name not in numbers:
         raise invalid(option, f"must be one of {', '.join(numbers)}")
     return numbers[name]
+
+
+@cache
+def _enum_of(kind: type[Message], field: str) -> Any:
+    """The descriptor of the enum of a field; None if its values are no enum's."""
+    return kind.DESCRIPTOR.fields_by_name[field].enum_type
 
 
 @cache
