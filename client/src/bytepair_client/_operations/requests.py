@@ -146,8 +146,8 @@ def enum_value(option: str, enum: Any, name: object) -> Any:
 
 
 @cache
-def _enum_of(kind: type[Message], field: str) -> Any:
-    """The descriptor of the enum of a field; None if its values are no enum's."""
+def _enum_of(kind: Any, field: str) -> Any:
+    """The descriptor of the enum of a field of this class of messages; None for other fields."""
     return kind.DESCRIPTOR.fields_by_name[field].enum_type
 
 
