@@ -111,7 +111,8 @@ def set_field(message: Message, name: str, value: Any) -> None:
         value = _WIRE[name](value)
     if value is None:
         return
-    enum = _enum_of(type(message), name)
+    kind: Any = type(message)  # mypy takes no class of messages for hashable
+    enum = _enum_of(kind, name)
     if enum is not None:
         value = enum_value(name, enum, value)
     try:
