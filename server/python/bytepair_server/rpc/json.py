@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
-from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
 from bytepair_server.errors import InvalidField
@@ -101,7 +102,7 @@ def _reader(field: FieldDescriptor) -> _Read:
     if field.message_type is not None:
         return partial(_object, field.message_type)
     if field.enum_type is not None:
-        return partial(_enum, field.enum_type)
+        return partial(_enum, {value.name: value.number for value in field.enum_type.values})
     return _SCALARS[field.type]
 
 
@@ -156,24 +157,26 @@ def _list(read: _Read, value: Any) -> list[Any]:
     return found
 
 
-def _enum(kind: EnumDescriptor, value: Any) -> int:
+def _enum(numbers: Mapping[str, int], value: Any) -> int:
     """The number of a value. The service rejects one that the API does not have."""
-    if isinstance(value, str) and value in kind.values_by_name:
-        return kind.values_by_name[value].number
+    if isinstance(value, str) and value in numbers:
+        return numbers[value]
     with suppress(TypeError, ValueError, OverflowError):
         if -(2**31) <= (number := int(value)) < 2**31:
             return number
-    names = ", ".join(each.name for each in kind.values if each.number)
+    names = ", ".join(name for name, number in numbers.items() if number)
     raise InvalidField("", f"must be one of {names}")
 
 
 def _string(value: Any) -> str:
     if not isinstance(value, str):
         raise InvalidField("", "must be a string")
-    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+    try:
+        value.encode()
+    except UnicodeEncodeError:
         raise InvalidField(
             "", r"the text has half of a surrogate pair, such as \ud83d without \ude42"
-        )
+        ) from None
     return value
 
 
@@ -190,8 +193,9 @@ def _integer(most: int, value: Any) -> int:
     if type(value) is float and value.is_integer() and 0 <= value <= most:
         return int(value)
     if type(value) is str and " " not in value:
-        with suppress(ValueError):
-            return _integer(most, int(value) if value.isdecimal() else float(value))
+        for kind in (int, float):  # a float has too few digits for every integer
+            with suppress(ValueError):
+                return _integer(most, kind(value))
     raise InvalidField("", f"must be an integer from 0 to {most}")
 
 
@@ -208,6 +212,8 @@ def _written(message: Message) -> dict[str, Any]:
 
 
 def _value(field: FieldDescriptor, value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return json.dumps(value)  # "Infinity": JSON has no such numbers
     if isinstance(value, str | bool | float):
         return value
     if isinstance(value, int):
