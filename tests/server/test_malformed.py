@@ -9,6 +9,8 @@ from typing import Any
 import grpc
 import pytest
 from bytepair.v1 import chat_pb2, text_pb2, token_pb2, tokenizer_pb2
+from bytepair_server.errors import InvalidField, InvalidText
+from bytepair_server.rpc import wire
 from google.protobuf.message import Message
 from support.serving import RunningServer
 from support.streaming import (
@@ -169,6 +171,22 @@ def test_damaged_streams_never_cause_a_server_error(server: RunningServer) -> No
     assert codes.keys() <= EXPECTED
     assert codes["OK"]
     assert codes["INVALID_ARGUMENT"]
+
+
+def test_text_that_is_not_utf8_is_found_in_maps_and_in_a_bounded_number_of_elements() -> None:
+    chat = chat_pb2.CountChatRequest(options={"format_options": {"name": "value"}})
+    raw = chat.SerializeToString()
+    with pytest.raises(InvalidText) as found:
+        wire.parse(chat_pb2.CountChatRequest, raw.replace(b"value", b"val\xff\xff"))
+    assert (found.value.field, found.value.byte_offset) == ("options.format_options[0].value", 3)
+
+    number = tokenizer_pb2.BatchCountRequest.ITEMS_FIELD_NUMBER << 3 | 2
+    empty, bad = bytes([number, 0]), bytes([number, 3, 10, 1, 0xFF])
+    with pytest.raises(InvalidText) as found:
+        wire.parse(tokenizer_pb2.BatchCountRequest, empty * 1000 + bad)
+    assert (found.value.field, found.value.byte_offset) == ("items[1000].text", 0)
+    with pytest.raises(InvalidField):
+        wire.parse(tokenizer_pb2.BatchCountRequest, empty * wire.MAX_SEARCHED + bad)
 
 
 def damaged(rng: random.Random, raw: bytes) -> bytes:

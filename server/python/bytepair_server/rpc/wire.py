@@ -1,22 +1,27 @@
 """Parse request bytes to a protobuf message, with exact errors.
 
 protobuf rejects a string field that is not UTF-8 without naming the field or the offset. After such
-a failure the strings are found on the wire, as the unknown fields of a message without fields.
+a failure the bytes are parsed again as a twin of the message in which every `string` is `bytes`,
+and every map a list: both have the same wire format.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Final, TypeVar
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from google.protobuf.descriptor_pb2 import DescriptorProto
-from google.protobuf.empty_pb2 import Empty
+from bytepair.v1 import chat_pb2, tokenizer_pb2
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
 from google.protobuf.message import DecodeError, Message
-from google.protobuf.unknown_fields import UnknownFieldSet
 
 from bytepair_server.errors import InvalidField, InvalidText
+
+#: Maximum strings and messages in which text that is not UTF-8 is found: a request may hold millions,
+#: and each takes microseconds.
+MAX_SEARCHED: Final = 1 << 16
 
 M = TypeVar("M", bound=Message)
 
@@ -26,7 +31,8 @@ def parse(request_class: type[M], raw: bytes) -> M:
 
     Raises:
         InvalidText: A string field is not UTF-8.
-        InvalidField: The bytes are not a message of this type; its field is "request".
+        InvalidField: The bytes are not a message of this type, or their text that is not UTF-8 is
+            after `MAX_SEARCHED` others; its field is "request".
     """
     try:
         return request_class.FromString(raw)
@@ -36,39 +42,64 @@ def parse(request_class: type[M], raw: bytes) -> M:
 
 def repeated_fields(message: Descriptor) -> frozenset[str]:
     """The names of the fields that are lists or maps."""
-    declared = DescriptorProto()
+    declared = descriptor_pb2.DescriptorProto()
     message.CopyToProto(declared)  # versions of protobuf differ in how descriptors say it
     return frozenset(field.name for field in declared.field if field.label == field.LABEL_REPEATED)
 
 
 def _diagnosis(request_class: type[Message], raw: bytes) -> InvalidText | InvalidField:
-    message: Any = request_class.DESCRIPTOR
-    malformed = InvalidField("request", f"these bytes are not a {message.full_name}")
+    name = request_class.DESCRIPTOR.full_name
+    twin = message_factory.GetMessageClass(_twins().FindMessageTypeByName(name))
     try:
-        strings = [*_strings(message, raw, "")]
+        message = twin.FromString(raw)
     except DecodeError:
-        return malformed
-    for path, value in strings:
+        return InvalidField("request", f"these bytes are not a {name}")
+    for path, value in islice(_strings(message, ""), MAX_SEARCHED):
         try:
-            value.decode()
+            value.decode("utf-8")
         except UnicodeDecodeError as error:
             return InvalidText(path, error.start)
-    return malformed
+    return InvalidField("request", f"these bytes are not a {name}")
 
 
-def _strings(message: Descriptor, raw: bytes, prefix: str) -> Iterator[tuple[str, bytes]]:
-    """The path and the bytes of each string. Raises DecodeError for malformed bytes."""
-    lists, seen = repeated_fields(message), Counter[str]()
-    unknown: Any = UnknownFieldSet(Empty.FromString(raw))
-    for found in unknown:
-        field = message.fields_by_number.get(found.field_number)
-        if field is None or not isinstance(found.data, bytes):
+def _strings(message: Message, prefix: str) -> Iterator[tuple[str, bytes]]:
+    """The path and the bytes of each string, and b"" for each message, whose visit takes as long."""
+    for descriptor, value in message.ListFields():
+        path = prefix + descriptor.name
+        if descriptor.type not in (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_BYTES):
             continue
-        path = prefix + field.name
-        if field.name in lists:
-            path += f"[{seen[field.name]}]"
-            seen[field.name] += 1
-        if field.message_type is not None:
-            yield from _strings(field.message_type, found.data, f"{path}.")
-        elif field.type == FieldDescriptor.TYPE_STRING:
-            yield path, found.data
+        if isinstance(value, Message | bytes):
+            values: Iterable[tuple[str, Any]] = [(path, value)]
+        else:
+            values = ((f"{path}[{index}]", each) for index, each in enumerate(value))
+        for path_of_one, each in values:
+            if isinstance(each, Message):
+                yield path_of_one, b""
+                yield from _strings(each, path_of_one + ".")
+            else:
+                yield path_of_one, each
+
+
+@lru_cache(maxsize=1)
+def _twins() -> descriptor_pool.DescriptorPool:
+    pool = descriptor_pool.DescriptorPool()
+    files = _with_dependencies(tokenizer_pb2.DESCRIPTOR) | _with_dependencies(chat_pb2.DESCRIPTOR)
+    for source in files.values():
+        file = descriptor_pb2.FileDescriptorProto()
+        source.CopyToProto(file)
+        for message in file.message_type:
+            for each in (message, *message.nested_type):
+                each.options.ClearField("map_entry")
+                for declared in each.field:
+                    if declared.type == declared.TYPE_STRING:
+                        declared.type = declared.TYPE_BYTES
+        pool.AddSerializedFile(file.SerializeToString())
+    return pool
+
+
+def _with_dependencies(file: FileDescriptor) -> dict[str, FileDescriptor]:
+    """A file of the API and its imports by name, in order of dependency."""
+    files: dict[str, FileDescriptor] = {}
+    for imported in file.dependencies:
+        files |= _with_dependencies(imported)
+    return files | {file.name: file}
