@@ -19,8 +19,8 @@ from google.protobuf.message import DecodeError, Message
 
 from bytepair_server.errors import InvalidField, InvalidText
 
-#: Maximum strings and messages in which text that is not UTF-8 is found: a request may hold millions,
-#: and each takes microseconds.
+#: Maximum strings and messages in which text that is not UTF-8 is found. A request may hold
+#: millions, and each takes microseconds.
 MAX_SEARCHED: Final = 1 << 16
 
 M = TypeVar("M", bound=Message)
@@ -63,7 +63,7 @@ def _diagnosis(request_class: type[Message], raw: bytes) -> InvalidText | Invali
 
 
 def _strings(message: Message, prefix: str) -> Iterator[tuple[str, bytes]]:
-    """The path and the bytes of each string, and b"" for each message, whose visit takes as long."""
+    """The path and the bytes of each string, and b"" for each message, which takes as long."""
     for descriptor, value in message.ListFields():
         path = prefix + descriptor.name
         if descriptor.type not in (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_BYTES):
