@@ -40,7 +40,7 @@ CHAT: list[dict[str, Any]] = [
         "reasoning_content": "hm",
         "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": {}}}],
     },
-    {"role": "tool", "tool_call_id": "1", "content": "done", "refusal": None},
+    {"role": "tool", "tool_call_id": "1", "content": "done", "refusal": None, "annotations": []},
     {"role": "user", "content": "and?"},
 ]
 

@@ -315,8 +315,9 @@ def _set_message(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> str:
     if message.get("role") is None:
         return "role must be a string"
     for field, value in message.items():
-        if value is None or (field in _LISTS and value == []):
-            continue
+        is_text = field in _FIELDS and field not in _LISTS
+        if value is None or (value == [] and not is_text):
+            continue  # OpenAI's messages have empty lists of kinds that are unknown here
         if field not in _FIELDS:
             return f"unknown field {str(field)[:64]!r}"
         try:
