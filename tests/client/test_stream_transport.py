@@ -14,6 +14,7 @@ from typing import Any
 
 import grpc
 import pytest
+from bytepair.v1 import stream_pb2
 from bytepair_client import (
     AsyncTokenizerClient,
     Cancelled,
@@ -26,7 +27,7 @@ from bytepair_client import (
 )
 from conftest import Serve
 from support.clients import Clients
-from support.scripted_streams import Open, ScriptedStreams, echo
+from support.scripted_streams import Open, ScriptedStreams, echo, text
 from support.serving import RunningServer
 
 
@@ -239,6 +240,19 @@ def test_the_cancelled_error_of_a_source_is_raised() -> None:
             assert await anext(stream) == "1 "
             with pytest.raises(asyncio.CancelledError, match="waited"):
                 await anext(stream)
+
+    with ScriptedStreams(echo) as server:
+        asyncio.run(main(server.target))
+
+
+def test_a_response_may_arrive_while_another_task_closes_the_stream() -> None:
+    async def main(target: str) -> None:
+        async with AsyncTokenizerClient(target, encoding="e") as client:
+            stream = client.decode_stream([1])
+            assert await anext(stream) == "1 "
+            await stream.aclose()
+            late = stream_pb2.DecodeStreamResponse.FromString(text("2 ", 2))
+            assert list(stream._state.read(late)) == ["2 "]
 
     with ScriptedStreams(echo) as server:
         asyncio.run(main(server.target))

@@ -102,7 +102,7 @@ class _TaskState(StreamState[Response, Plain]):
 
     def read(self, response: Response) -> Iterable[Plain]:
         values = super().read(response)
-        if self.over:
+        if self.over and self._filling is not None:
             self._filling.cancel()  # an asynchronous source may wait for long
         return values
 
