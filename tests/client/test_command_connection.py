@@ -57,11 +57,11 @@ def test_an_api_key_comes_from_a_file_or_a_variable(shell: Shell) -> None:
         assert [call["authorization"] for call in server.metadata] == (
             ["Bearer from-file", "Bearer from-variable"]
         )
-        shell("count", "--api-key-file", "nowhere", status=1, errors="nowhere: No such file")
+        shell("count", "--api-key-file", "nowhere", status=2, errors="--api-key-file: nowhere: No")
         (shell.folder / "key").write_text("two words")
-        shell("count", "--api-key-file", "key", status=1, errors="it has several words")
+        shell("count", "--api-key-file", "key", status=2, errors="it has several words")
         (shell.folder / "key").write_text("\n")
-        shell("count", "--api-key-file", "key", status=1, errors="key: not an API key: it is empty")
+        shell("count", "--api-key-file", "key", status=2, errors="key: not an API key: it is empty")
         (shell.folder / "key").write_text("ключ")
         shell("count", "--api-key-file", "key", status=2, errors="--api-key-file: ")
     with ScriptedServer(fail(grpc.StatusCode.UNAUTHENTICATED)) as strict:

@@ -124,14 +124,14 @@ def _api_key(args: argparse.Namespace, environment: Mapping[str, str]) -> str | 
         return environment.get(API_KEY_VARIABLE) or None
     try:
         key = Path(args.api_key_file).read_text(encoding="utf-8").strip()
+        if len(key.split()) == 1:
+            return key
+        problem = "not an API key: it " + ("has several words" if key else "is empty")
     except OSError as error:
-        raise CommandError(f"{args.api_key_file}: {error.strerror}") from None
+        problem = error.strerror
     except UnicodeDecodeError:
-        raise CommandError(f"{args.api_key_file}: not an API key: it is not text") from None
-    if len(key.split()) != 1:
-        what = "it has several words" if key else "it is empty"
-        raise CommandError(f"{args.api_key_file}: not an API key: {what}")
-    return key
+        problem = "not an API key: it is not text"
+    raise CommandError(f"--api-key-file: {args.api_key_file}: {problem}", ExitStatus.USAGE)
 
 
 def _tls(args: argparse.Namespace, environment: Mapping[str, str]) -> Tls | bool:
@@ -158,8 +158,8 @@ def _advice(error: Exception, message: str) -> str:
             return "\n'bytepair encodings' lists what the server has."
         case errors.Unauthenticated():
             return (
-                f"\nGive an API key by --api-key-file or {API_KEY_VARIABLE}, or a certificate by "
-                "--tls-cert and --tls-key."
+                f"\nGive a key that the server knows, by --api-key-file or {API_KEY_VARIABLE}, or "
+                "a certificate, by --tls-cert and --tls-key."
             )
     return ""
 
