@@ -216,15 +216,11 @@ class BudgetTooSmall(BytepairError, ValueError):
         self.byte_offset = byte_offset
 
     def __str__(self) -> str:
-        content = (
-            "what must be kept (the marker, added special tokens or messages)"
-            if self.byte_offset is None
-            else f"the code point at byte {self.byte_offset}"
-        )
-        return (
-            f"{content} does not fit: tokens needed {self.needed}, limit {self.budget}; "
-            "raise max_tokens"
-        )
+        content, remedy = f"the code point at byte {self.byte_offset}", "raise max_tokens"
+        if self.byte_offset is None:
+            content = "what must be kept (the marker, added special tokens or messages)"
+            remedy += ", or lower reserve_tokens of a chat"
+        return f"{content} does not fit: tokens needed {self.needed}, limit {self.budget}; {remedy}"
 
 
 class PieceTooLong(BytepairError, ValueError):

@@ -196,6 +196,7 @@ def _unknown_token_id(error: engine.UnknownTokenId) -> Failure:
 _ADVICE: Final = {
     "chunks": "; use SplitStream",
     "message": "; max_input_bytes and max_ids of the server decide this limit",
+    "request": "; send a larger one as protobuf",
 }
 
 
