@@ -128,7 +128,7 @@ def _api_key(args: argparse.Namespace, environment: Mapping[str, str]) -> str | 
             return key
         problem = "not an API key: it " + ("has several words" if key else "is empty")
     except OSError as error:
-        problem = error.strerror
+        problem = str(error.strerror)
     except UnicodeDecodeError:
         problem = "not an API key: it is not text"
     raise CommandError(f"--api-key-file: {args.api_key_file}: {problem}", ExitStatus.USAGE)
