@@ -10,6 +10,8 @@ from pathlib import Path
 
 import bytepair_client
 import pytest
+from bytepair_client import InputTooLarge
+from bytepair_client._cli.output import Results
 from support.oracle import oracle
 from support.scripted import Held, ScriptedServer
 from support.serving import RunningServer, clean_environment
@@ -262,6 +264,13 @@ def test_wrong_usage(shell: Shell, arguments: tuple[str, ...]) -> None:
     shell(*arguments, status=2, errors="usage: bytepair")
     shell("count", "--timeout", "0", status=2, errors="timeout: ")
     shell("count", "--encoding", os.fsdecode(b"\xff"), status=2, errors="encoding: not UTF-8")
+
+
+def test_the_name_of_an_input_does_not_hide_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    with Results(as_json=False).errors_of("decided.txt"):
+        raise InputTooLarge("too large", code="INVALID_ARGUMENT", metadata={"size": "9"})
+    said = "bytepair: decided.txt: too large; have the server's limit raised\n"
+    assert capsys.readouterr().err == said
 
 
 def test_version_and_help(shell: Shell) -> None:

@@ -175,7 +175,7 @@ class Results:
                 isinstance(error, errors.InputTooLarge)
                 and error.code is not None
                 and "size" in error.metadata
-                and "decide" not in message
+                and "decide" not in error.message
             ):
                 message += "; have the server's limit raised"
             self._status = ExitStatus.FAILED
