@@ -102,13 +102,13 @@ class CallerSettings(BaseModel):
     tls_key_file: File | None = None
     """The private key of tls_cert_file (PEM), reloaded when it changes."""
     tls_client_ca_file: File | None = None
-    """Authorities of client certificates (PEM), reloaded when it changes. Every client then needs a
+    """Certificate authorities of clients (PEM), reloaded when it changes. Every client then needs a
     certificate. None: clients need none."""
     health_needs_caller: bool = False
     """Answer gRPC health only to known callers. Off: probes need no credentials."""
     # The user of the server's process only.
     unix_socket_mode: Annotated[str, AfterValidator(_mode)] = "0600"
-    """Permissions of the socket's file where grpc_address is unix:/path, octal."""
+    """Octal permissions of the socket's file, if grpc_address is unix:/path."""
     disallowed_special_floor: Literal["AS_TEXT", "REJECT"] = "AS_TEXT"
     """The least strict disallowed_special that a request may choose. REJECT: special tokens in text
     are always an error."""

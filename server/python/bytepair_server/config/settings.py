@@ -85,7 +85,8 @@ class Settings(CallerSettings):
     (only gRPC, slower; run it behind a proxy). auto: native, except on a Unix socket or where
     native is not built."""
     cors_origins: Annotated[Names, AfterValidator(checked_origins)] = ()
-    """Origins of web pages that may call, separated by commas; * for any. Native transport only."""
+    """Origins of web pages that may call the server, separated by commas; * for any. Native
+    transport only."""
     playground: Literal["auto", "on", "off"] = "auto"
     """Serve a page that shows tokens at the root of grpc_address. auto: on, unless API keys or
     client certificates are required. Native transport only."""
@@ -97,7 +98,7 @@ class Settings(CallerSettings):
     [encodings.<name>] tables of the file."""
     serve_without_bad_encodings: bool = False
     """Start without the encodings that cannot be loaded or fail their self-test. Off: the server
-    does not start."""
+    does not start if there is one."""
     allow_reference_backend: bool = False
     """Serve with the pure-Python engine if the compiled one is missing: same ids, about a hundred
     times slower."""
@@ -127,8 +128,8 @@ class Settings(CallerSettings):
     with the most queued calls is rejected with OVERLOADED."""
     # One core answers `max_queued` calls of 100 KB in about this time.
     max_queue_seconds: Period = 4.0
-    """Longest time that a call is queued, at most half of the time to its deadline. Then it is
-    rejected with OVERLOADED. 0: no queue."""
+    """Longest time that a call is queued; half of the time to its deadline if that is less. Then
+    the call is rejected with OVERLOADED. 0: no queue."""
     # Requests above `inline_max_bytes`: some tenths of a second of one core's work.
     max_in_flight_bytes: MemoryBytes = 64 << 20
     """Maximum bytes of all calls that max_in_flight counts. Further calls are queued."""
@@ -146,15 +147,16 @@ class Settings(CallerSettings):
     """Maximum UTF-8 bytes of all stop strings of one DecodeStream."""
     # A stream takes every text that one call takes.
     max_pending_bytes: Annotated[Whole, Field(ge=1, le=1 << 30)] = 1 << 20
-    """Maximum bytes of text that one stream holds until it can be split."""
+    """Maximum bytes of text that one stream holds while it waits for a point where the text can be
+    split."""
     # What `max_in_flight` calls of `max_input_bytes` may hold.
     max_streams_bytes: MemoryBytes = 256 << 20
-    """Maximum bytes held by all streams that hold more than inline_max_bytes. A stream that would
-    exceed it fails with OVERLOADED."""
+    """Maximum bytes that all streams hold together. Streams with at most inline_max_bytes are not
+    counted. A stream that would exceed it fails with OVERLOADED."""
 
     # As HTTP/2 counts them (RFC 9113, section 6.5.2).
     max_metadata_bytes: Annotated[Whole, Field(ge=1024, le=1 << 20)] = 16 * 1024
-    """Maximum bytes of the metadata of one call: names, values, and 32 for each."""
+    """Maximum bytes of the metadata of one call: names, values, and 32 for each entry."""
     max_concurrent_streams: Positive = 1024
     """Maximum calls at once on one connection. Further ones wait in the client."""
     # An idle one costs some 16 KiB, and a file descriptor.
@@ -166,8 +168,8 @@ class Settings(CallerSettings):
     transport only."""
     # Four times the requests in flight, as ids take up to four times their text.
     max_buffered_bytes: MemoryBytes = 256 << 20
-    """Maximum bytes of incomplete messages and unread answers of all connections. Beyond it the
-    connection with the most is closed. Native transport only."""
+    """Maximum bytes of incomplete messages and unread answers of all connections. Beyond it, the
+    connection that holds the most is closed. Native transport only."""
     # Far above what ordinary clients cancel.
     max_abandoned_per_second: Natural = 1000
     """Maximum calls of one connection in a second that are cancelled or have no valid credentials.
@@ -176,7 +178,7 @@ class Settings(CallerSettings):
     handshake_seconds: Annotated[Seconds, Field(ge=0.1, le=3600)] = 10.0
     """Time for a new connection to complete the TLS handshake and start HTTP."""
     max_connection_age_seconds: Annotated[Seconds, Field(ge=0, le=1e6)] = 0.0
-    """Age at which a client is asked to reconnect, for balancing. 0: never."""
+    """Age of a connection at which its client is asked to reconnect, to balance load. 0: never."""
     # Kubernetes kills after 30 s; this leaves time to stop.
     grace_seconds: Period = 20.0
     """Time for running unary calls to finish after SIGTERM."""
@@ -186,7 +188,7 @@ class Settings(CallerSettings):
     # docs/performance.md has the costs of both.
     inline_max_bytes: Natural = 16 * 1024
     """Requests up to this size are computed on the event loop, larger ones on a thread. With one
-    thread, counts up to eight times this size are tried on the loop first."""
+    work thread, a count of up to eight times this size is tried on the event loop first."""
     work_threads: Annotated[Whole, Field(ge=0, le=1024)] = 0
     """Threads for large requests in each worker. 0: its share of the cores."""
     workers: Annotated[Whole, Field(ge=0, le=1024)] = 0

@@ -109,7 +109,7 @@ class Metrics:
         )
         self.reload_failed: Final = gauge(
             "reload_failed",
-            "1 while files are bad and their earlier content stays in use.",
+            "1 while files are invalid and their earlier content stays in use.",
             "what",
             merge=max,
         )
@@ -118,12 +118,13 @@ class Metrics:
         )
         self.queued: Final = gauge("queued", "Calls in the admission queue.")
         self.waiting_for_thread: Final = gauge(
-            "waiting_for_thread", "Calls in flight that wait for a thread."
+            "waiting_for_thread",
+            "Calls in flight, and large messages of streams, that wait for a thread.",
         )
         self.open_streams: Final = gauge("open_streams", "Streaming calls that are open.")
         self.ready: Final = gauge(
             "ready",
-            "1 while every encoding is loaded and has passed its self-test and calls are accepted.",
+            "1 while calls are accepted.",
             merge=max,
         )
         self.workers: Final = gauge("workers", "Processes that accept calls.")
