@@ -166,7 +166,10 @@ def test_a_call_that_exceeds_the_grace_time_gets_a_status(serve: Serve) -> None:
         failed = running.result()
     assert (failed.code, failed.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
     assert server.wait() == 0
-    assert server.wait_for_log("ended calls that still ran after their grace time")["calls"] == 1
+    assert (
+        server.wait_for_log("ended calls that were still running after the grace time")["calls"]
+        == 1
+    )
 
 
 def test_a_second_signal_cuts_the_grace_time_short(serve: Serve) -> None:

@@ -251,7 +251,7 @@ def hold(limiter: Limiter) -> None:
 Step = Callable[[Limiter], None]
 BOUNDS: dict[str, tuple[Step, Step]] = {
     "open streams": (Limiter.enter_stream, Limiter.leave_stream),
-    "bytes held for streams": (hold, lambda limiter: limiter.add_stream_bytes(-1)),
+    "bytes held by streams": (hold, lambda limiter: limiter.add_stream_bytes(-1)),
 }
 
 

@@ -110,7 +110,10 @@ def test_a_stream_that_exceeds_the_grace_time_ends_after_the_text_that_is_certai
         assert failed is not None
         assert (failed.code, failed.reason) == (Code.UNAVAILABLE, "DRAINING")
     assert server.wait() == 0
-    assert server.wait_for_log("ended calls that still ran after their grace time")["streams"] == 2
+    assert (
+        server.wait_for_log("ended calls that were still running after the grace time")["streams"]
+        == 2
+    )
 
 
 @pytest.mark.parametrize("in_time", [True, False])

@@ -185,7 +185,8 @@ def test_encodings_without_known_split_points_reject_streams(
     permissive: RunningServer,
 ) -> None:
     permissive.wait_for_log(
-        "EncodeStream and CountStream reject this encoding: its split pattern is not a named one",
+        "EncodeStream, CountStream and SplitStream reject this encoding: no points are known where "
+        "its text can be split",
         encoding="odd",
     )
     for failed in (

@@ -270,7 +270,8 @@ def test_findings_equal_those_of_inspect(shell: Shell, tmp_path: Path) -> None:
     listed = shell(*usual)
     assert "4-5         INVISIBLE_CHARACTER    U+200B\n" in listed
     assert listed.endswith('22-23       UNSTABLE_TAIL          " "\n')
-    assert f"{found.stable_tokens} of {found.count} tokens stay whatever text follows" in listed
+    stable = f"{found.stable_tokens} of {found.count} tokens"
+    assert f"{stable} stay the same whatever text follows" in listed
     shell(*usual, "--html", "a.html")
     drawn = Page((tmp_path / "a.html").read_text(encoding="utf-8")).data["findings"]
     # They are in UTF-16 code units there.

@@ -220,7 +220,7 @@ class BudgetTooSmall(BytepairError, ValueError):
         if self.byte_offset is None:
             content = "what must be kept (the marker, added special tokens or messages)"
             remedy += ", or lower reserve_tokens of a chat"
-        return f"{content} does not fit: tokens needed {self.needed}, limit {self.budget}; {remedy}"
+        return f"{content} needs {self.needed} tokens, and the limit is {self.budget}; {remedy}"
 
 
 class PieceTooLong(BytepairError, ValueError):

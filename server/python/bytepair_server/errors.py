@@ -122,7 +122,7 @@ class InputTooLarge(RequestRejected):
 
 @dataclass(eq=False)
 class PartTooShort(RequestRejected):
-    """A part of `limit` bytes does not decide where its text is cut."""
+    """A part of `limit` bytes is too short to decide where its text is cut."""
 
     limit: int
     field: str = "text"

@@ -210,7 +210,9 @@ class Server:
         )
         if calls or streams:
             self._log.warning(
-                "ended calls that still ran after their grace time", calls=calls, streams=streams
+                "ended calls that were still running after the grace time",
+                calls=calls,
+                streams=streams,
             )
 
     def end_grace(self) -> None:
@@ -255,7 +257,9 @@ class Server:
         settings = self._settings
         make = choice.choose(settings.transport, address)
         material = None if self._tls is None else self._tls.read()
-        overloaded = failure_of(Overloaded(RETRY_SECONDS, "calls and answers of this connection"))
+        overloaded = failure_of(
+            Overloaded(RETRY_SECONDS, "queued calls and unsent answers of this connection")
+        )
         assert overloaded is not None  # the table has it
         tried = self._executor.tried_max_bytes
         limits = Limits.of(settings, tried, overloaded.for_transport())

@@ -145,7 +145,7 @@ def _chat(name: str, text: str) -> tuple[list[Any], list[Any]]:
     return messages, tools
 
 
-@command("text to token ids", (*ENCODING, *SPECIAL, *files(TEXT)))
+@command("encode text as token ids", (*ENCODING, *SPECIAL, *files(TEXT)))
 @each_input
 def encode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Print the token ids of each file on one line, separated by spaces."""
@@ -161,7 +161,7 @@ def encode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     return Result({}, stream.last)
 
 
-@command("token ids to text", (*ENCODING, *DECODING, *files(IDS)))
+@command("decode token ids to text", (*ENCODING, *DECODING, *files(IDS)))
 def decode(client: TokenizerClient, args: Namespace) -> ExitStatus:
     """Write the text of token ids exactly, with no line end added."""
     if args.json and args.errors == "bytes":
@@ -248,7 +248,7 @@ def _split(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     return Result({})
 
 
-@command("find what makes a count surprising", (*ENCODING, *files(TEXT)))
+@command("find causes of a surprising count", (*ENCODING, *files(TEXT)))
 @each_input
 def inspect_text(client: TokenizerClient, _args: Namespace, source: Input) -> Result:
     """Print what makes the count of each file surprising: its range in code points, and one of
@@ -274,7 +274,9 @@ def inspect_text(client: TokenizerClient, _args: Namespace, source: Input) -> Re
         + ("" if finding.code_point is None else f" U+{finding.code_point:04X}")
         for finding in found.findings
     ]
-    lines.append(f"{found.stable_tokens} of {found.count} tokens stay whatever text follows")
+    lines.append(
+        f"{found.stable_tokens} of {found.count} tokens stay the same whatever text follows"
+    )
     prefix = f"{source.name}: " if source.suffix else ""
     return Result(asdict(found), line="\n".join(prefix + line for line in lines))
 
@@ -291,19 +293,23 @@ def special_options(args: Namespace) -> dict[str, Any]:
     return options
 
 
-@command("list the server's encodings, or describe some", names("a name or an alias"))
+@command(
+    "list the server's encodings, or describe named ones", names("the name or alias of an encoding")
+)
 def encodings(client: TokenizerClient, args: Namespace) -> ExitStatus:
     """List the server's encodings, or describe those that are named."""
     return _describe(args, client.list_encodings, client.get_encoding, _listed_encoding)
 
 
-@command("list the server's chat formats, or describe some", names("a name"))
+@command(
+    "list the server's chat formats, or describe named ones", names("the name of a chat format")
+)
 def chat_formats(client: TokenizerClient, args: Namespace) -> ExitStatus:
     """List the server's chat formats, or describe those that are named."""
     return _describe(args, client.list_chat_formats, client.get_chat_format, _listed_format)
 
 
-@command("whether the server is serving", ())
+@command("check whether the server is serving", ())
 def health(client: TokenizerClient, args: Namespace) -> ExitStatus:
     """Ask the server's health service; the exit status is 0 if it is serving and 1 otherwise."""
     status = client.health()

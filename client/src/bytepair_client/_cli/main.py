@@ -105,7 +105,7 @@ def _connect(args: argparse.Namespace, environment: Mapping[str, str]) -> Tokeni
         if not encoding:
             raise CommandError(
                 f"which encoding? Give --encoding NAME, or set {ENCODING_VARIABLE}; "
-                "'bytepair encodings' lists what the server has",
+                "'bytepair encodings' lists the server's encodings",
                 ExitStatus.USAGE,
             )
     return TokenizerClient(
@@ -155,7 +155,7 @@ def _advice(error: Exception, message: str) -> str:
         case errors.DeadlineExceeded():
             return "\nIs the target right? --timeout SECONDS gives it more time."
         case errors.UnknownEncoding() if "bytepair encodings" not in message:
-            return "\n'bytepair encodings' lists what the server has."
+            return "\n'bytepair encodings' lists the server's encodings."
         case errors.Unauthenticated():
             return (
                 f"\nGive a key that the server knows, by --api-key-file or {API_KEY_VARIABLE}, or "

@@ -29,7 +29,7 @@ _DESCRIPTION = "Count, encode and decode tokens by a bytepair tokenizer server."
 
 _EPILOG = f"""\
 examples:
-  bytepair encodings                                what the server has
+  bytepair encodings                                the server's encodings
   bytepair count -e o200k_base *.md                 tokens of each file, and the total
   echo -n "Hello" | bytepair encode --model gpt-4o
   bytepair encode -e o200k_base a.txt | bytepair decode -e o200k_base | cmp - a.txt
@@ -63,20 +63,20 @@ def option(names: str, explanation: str, **others: Any) -> tuple[tuple[str, ...]
 
 _JSON = option("--json", "print JSON", action="store_true")
 _SERVER: Options = (
-    option("--target", f"where the server is (default: {DEFAULT_TARGET})", metavar="HOST:PORT"),
+    option("--target", f"address of the server (default: {DEFAULT_TARGET})", metavar="HOST:PORT"),
     option(
         "--timeout",
-        f"for each call (default: {DEFAULT_TIMEOUT_S:g}; none for an input of more than "
+        f"deadline of each call (default: {DEFAULT_TIMEOUT_S:g}; none for an input of more than "
         f"{DEFAULT_MAX_UNARY_BYTES >> 20} MiB, if the command can stream it)",
         type=float,
         metavar="SECONDS",
     ),
     option("--api-key-file", "a file that holds the API key", metavar="FILE"),
-    option("--tls", "use TLS, trusting public authorities", action="store_true"),
-    option("--tls-ca", "use TLS, trusting these roots (PEM)", metavar="FILE"),
-    option("--tls-cert", "use TLS with our certificate (PEM)", metavar="FILE"),
-    option("--tls-key", "the key of --tls-cert (PEM)", metavar="FILE"),
-    option("--tls-server-name", "the name in the server's certificate", metavar="NAME"),
+    option("--tls", "use TLS, and trust public certificate authorities", action="store_true"),
+    option("--tls-ca", "use TLS, and trust these root certificates (PEM)", metavar="FILE"),
+    option("--tls-cert", "use TLS with this client certificate (PEM)", metavar="FILE"),
+    option("--tls-key", "the private key of --tls-cert (PEM)", metavar="FILE"),
+    option("--tls-server-name", "the name that the server's certificate must have", metavar="NAME"),
 )
 
 ENCODING: Options = (
@@ -104,13 +104,13 @@ SPECIAL: Options = (
     ),
     option(
         "--disallowed-special",
-        "the other special tokens in the text: an error, or ordinary text (default: reject in "
-        "encode, else as-text)",
+        "how other special tokens in the text are treated: as an error, or as ordinary text "
+        "(default: reject in encode, else as-text)",
         choices=["reject", "as-text"],
     ),
     option(
         "--add-special-tokens",
-        "add the encoding's template around each text, if the server permits",
+        "add the encoding's template around each text, if the server permits it",
         action="store_true",
     ),
 )
@@ -118,12 +118,12 @@ SPECIAL: Options = (
 DECODING: Options = (
     option(
         "--errors",
-        "for bytes that are not UTF-8: U+FFFD in their place, an error, or the bytes as they are "
+        "what to write for bytes that are not UTF-8: U+FFFD, an error, or the unchanged bytes "
         "(default: %(default)s)",
         choices=["replace", "strict", "bytes"],
         default="replace",
     ),
-    option("--skip-special-tokens", "leave special tokens out", action="store_true"),
+    option("--skip-special-tokens", "omit special tokens", action="store_true"),
 )
 CHAT_FORMAT = option(
     "--format",
@@ -132,8 +132,18 @@ CHAT_FORMAT = option(
     metavar="NAME",
 )
 TRUNCATING: Options = (
-    option("--keep", "which part (default: %(default)s)", choices=get_args(Keep), default="start"),
-    option("--marker", "put where text was left out, and counted", default="", metavar="TEXT"),
+    option(
+        "--keep",
+        "which part to keep (default: %(default)s)",
+        choices=get_args(Keep),
+        default="start",
+    ),
+    option(
+        "--marker",
+        "text to put where text was omitted; its tokens count",
+        default="",
+        metavar="TEXT",
+    ),
 )
 OVERLAP = option(
     "--overlap-tokens",
@@ -148,10 +158,17 @@ def size(level: str) -> Options:
     """The options for a number of tokens, and for the level at which text is cut."""
     return (
         option(
-            "--max-tokens", "maximum tokens of each result", type=int, required=True, metavar="N"
+            "--max-tokens",
+            "maximum number of tokens of each result",
+            type=int,
+            required=True,
+            metavar="N",
         ),
         option(
-            "--level", "where to cut (default: %(default)s)", choices=get_args(Level), default=level
+            "--level",
+            "where text may be cut (default: %(default)s)",
+            choices=get_args(Level),
+            default=level,
         ),
     )
 
@@ -163,7 +180,7 @@ def names(explanation: str) -> Options:
 
 def files(content: str) -> Options:
     """Any number of files that hold `content`."""
-    explanation = f"{content} in a file; '-', or none: standard input"
+    explanation = f"{content} in a file; '-' or no file: standard input"
     return (option("files", explanation, nargs="*", default=["-"], metavar="FILE"),)
 
 

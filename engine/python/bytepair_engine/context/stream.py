@@ -78,8 +78,8 @@ class StreamChunker:
         if not can_stream(encoding):
             raise InvalidOption(
                 "encoding",
-                f"texts for {encoding.name!r} cannot be split in pieces: its split pattern is none "
-                "of the named ones, so it is not known where counts add up",
+                f"text cannot be streamed into {encoding.name!r}: no points are known where its "
+                "text can be split",
             )
         every = frozenset(encoding.special_tokens)
         known, rejected = chosen_names(every, options.allowed_special, disallowed_special)

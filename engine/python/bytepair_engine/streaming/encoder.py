@@ -75,8 +75,8 @@ class _TextStream:
         if points is None:
             raise InvalidOption(
                 "encoding",
-                f"text cannot be streamed into {encoding.name!r}: its split pattern is not a named "
-                "one, so its split points are unknown",
+                f"text cannot be streamed into {encoding.name!r}: no points are known where its "
+                "text can be split",
             )
         check_least("max_pending_bytes", max_pending_bytes, 1)
         # Raises InvalidOption if an option is neither "all" nor a collection of names.

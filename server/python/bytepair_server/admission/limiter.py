@@ -142,7 +142,7 @@ class Limiter:
     def check_stream_bytes(self) -> None:
         """Raise Overloaded if all streams together hold more than `max_streams_bytes`."""
         if self._streams_bytes > self._max_streams_bytes:
-            raise Overloaded(RETRY_SECONDS, "bytes held for streams")
+            raise Overloaded(RETRY_SECONDS, "bytes held by streams")
 
     def track(self, *, is_stream: bool = False) -> asyncio.Task[Any]:
         """Let `drain` cancel the current task until `untrack`."""

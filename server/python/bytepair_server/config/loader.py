@@ -45,8 +45,8 @@ _TABLES: Final[Mapping[str, type[BaseModel]]] = {
 _DESCRIPTION: Final = """\
 Tokenizer service over gRPC: exact token ids and counts for published encodings.
 
-Each setting may be given as a flag, as a variable, or in a TOML file; the first of these
-wins. SIGTERM or Ctrl-C finishes running calls, then stops.
+A setting may be given as a flag, as an environment variable, or in a TOML file; the first of
+these wins. On SIGTERM or Ctrl-C the server finishes running calls, then stops.
 """
 _EPILOG: Final = """\
 examples:
@@ -228,7 +228,9 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="Verify settings, files and encodings, then exit.",
     )
-    group = parser.add_argument_group("settings", "The variable and the default in brackets.")
+    group = parser.add_argument_group(
+        "settings", "The brackets contain the environment variable and the default."
+    )
     for name, field in Settings.model_fields.items():
         if name not in FILE_ONLY:
             _add_flag(group, name, field)

@@ -74,8 +74,8 @@ def log_start(
     for entry in loaded.entries:
         if not can_stream(entry.encoding):
             log.warning(
-                "EncodeStream and CountStream reject this encoding: its split pattern is not a "
-                "named one",
+                "EncodeStream, CountStream and SplitStream reject this encoding: no points are "
+                "known where its text can be split",
                 encoding=entry.name,
             )
     for variable, meant in configuration.ignored_variables.items():

@@ -225,8 +225,8 @@ class ContextService:
         if keep == "both" or request.count_original or rule.allowed or rule.disallowed:
             raise InvalidField(
                 "is_part",
-                "needs the start or the end of a text in which special tokens are text, and whose "
-                "tokens are not counted",
+                "cannot be combined with KEEP_BOTH, count_original, allowed_special or special "
+                "tokens that are rejected",
             )
         found = truncating.truncated_part(
             entry.encoding,

@@ -163,9 +163,14 @@ def _chat_format_mismatch(error: chat.ChatFormatMismatch) -> Failure:
     return Failure(
         Code.FAILED_PRECONDITION,
         "CHAT_FORMAT_MISMATCH",
-        f"the encoding {error.encoding} does not have what the chat format {error.format} needs: "
-        f"{missing or 'it is defined for other encodings'}; use the model's own encoding"
-        + (", or name these tokens in its also_special" if missing else ""),
+        (
+            f"the encoding {error.encoding} lacks control tokens of the chat format "
+            f"{error.format}: {missing}; use the model's own encoding, or name these tokens in its "
+            "also_special"
+            if missing
+            else f"the chat format {error.format} does not support the encoding {error.encoding}; "
+            "use the model's own encoding"
+        ),
         {"format": error.format, "encoding": error.encoding, "missing": missing},
         field="format",
     )
@@ -209,7 +214,8 @@ def _input_too_large(error: errors.InputTooLarge) -> Failure:
     return Failure(
         Code.INVALID_ARGUMENT,
         "INPUT_TOO_LARGE",
-        f"{error.field} has {size} {error.unit}, and this server accepts {error.limit}{advice}",
+        f"{error.field} has {size} {error.unit}, and this server accepts at most "
+        f"{error.limit}{advice}",
         metadata,
         field=error.field,
     )
@@ -335,7 +341,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
     errors.PartTooShort: _row(
         Code.INVALID_ARGUMENT,
         "INPUT_TOO_LARGE",
-        "the part of {limit} bytes does not decide where the text is cut: send a longer one "
+        "the part of {limit} bytes is too short to decide where the text is cut: send a longer one "
         "(max_unary_bytes of the client), or lower max_tokens",
         *("field", "limit"),
         field="text",
@@ -370,7 +376,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
     errors.StreamIdle: _row(
         Code.ABORTED,
         "STREAM_IDLE",
-        "nothing came through this stream for {seconds} s; open another one",
+        "this stream had no message for {seconds} s; open another one",
         "seconds",
     ),
     errors.InConfig: _in_config,

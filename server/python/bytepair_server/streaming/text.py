@@ -100,8 +100,8 @@ class TextSession(Session):
         if not can_stream(entry.encoding):
             raise InvalidField(
                 "encoding",
-                f"text cannot be streamed into {entry.name}: its split pattern is not a named one, "
-                "so safe points to split the text are unknown",
+                f"text cannot be streamed into {entry.name}: no points are known where its text "
+                "can be split; use the RPC without streams",
             )
         self._stream = self._open(entry, rule, config)
         if not rule.disallowed:

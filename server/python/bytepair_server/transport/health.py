@@ -77,7 +77,7 @@ class Health:
     async def _watch(self, incoming: StreamCall) -> None:
         service = self._admit(incoming, await incoming.read())
         if service is not None and self._watches >= MAX_WATCHES:
-            _reject(incoming, Overloaded(WATCH_RETRY_SECONDS, "watches of health"))
+            _reject(incoming, Overloaded(WATCH_RETRY_SECONDS, "health watches"))
         elif service is not None:
             self._watches += 1
             try:

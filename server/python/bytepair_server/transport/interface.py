@@ -270,7 +270,7 @@ class Limits:
     max_connection_age_seconds: float = 0.0
     keepalive_seconds: float = 60.0
     keepalive_timeout_seconds: float = 20.0
-    overloaded: Status = Status(8, "this connection has too many calls or answers that wait")
+    overloaded: Status = Status(8, "this connection has too many queued calls or unsent answers")
     cors_origins: Sequence[str] = ()
 
     @classmethod

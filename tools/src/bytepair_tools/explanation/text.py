@@ -85,7 +85,8 @@ def finding_lines(inspection: Inspection | None, text: str, max_listed: int) -> 
     if inspection is None:
         yield "no findings: the split points of this encoding are not known"
         return
-    yield f"{inspection.stable_tokens:,} of {inspection.count:,} tokens stay whatever text follows"
+    stable = f"{inspection.stable_tokens:,} of {inspection.count:,} tokens"
+    yield f"{stable} stay the same whatever text follows"
     rows = [
         [
             f"{finding.start}-{finding.end}",
