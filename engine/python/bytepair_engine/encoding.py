@@ -41,7 +41,7 @@ class Encoding(ContextMethods, TokenMethods):
     tiktoken:
 
     - `allowed_special`: the special tokens that become their id; "all" for every one. The longest
-      of several that match at the same position wins. A name that is no special token of this
+      of several that match at the same position wins. A name that is not a special token of this
       encoding is ignored.
     - `disallowed_special`: the strings that are an error, whether they are special tokens or not;
       "all" for every special token that is not allowed. The whole text is searched for them first.
@@ -139,7 +139,7 @@ class Encoding(ContextMethods, TokenMethods):
 
         Args:
             text: Any text without lone surrogates.
-            allowed_special: See the class. A name that is no special token is ignored.
+            allowed_special: See the class. A name that is not a special token is ignored.
             disallowed_special: See the class.
             add_special_tokens: See the class.
         Returns:
@@ -212,7 +212,7 @@ class Encoding(ContextMethods, TokenMethods):
         Args:
             text: Any text without lone surrogates.
             unit: "code_point" (indices of a Python str), "byte" (of its UTF-8) or "utf16".
-            allowed_special: See the class. A name that is no special token is ignored.
+            allowed_special: See the class. A name that is not a special token is ignored.
             disallowed_special: See the class.
             add_special_tokens: See the class.
         Returns:
@@ -269,7 +269,7 @@ class Encoding(ContextMethods, TokenMethods):
             text: Any text without lone surrogates, or UTF-8 bytes, which saves the conversion to
                 `str`.
             limit: At least 0: counting may stop once the limit is exceeded. None for no limit.
-            allowed_special: See the class. A name that is no special token is ignored.
+            allowed_special: See the class. A name that is not a special token is ignored.
             disallowed_special: See the class.
             add_special_tokens: See the class.
         Returns:
@@ -321,7 +321,7 @@ class Encoding(ContextMethods, TokenMethods):
 
         Args:
             text: Any text, or UTF-8 that may start or end within a character.
-            allowed_special: See the class. A name that is no special token is ignored.
+            allowed_special: See the class. A name that is not a special token is ignored.
         Returns:
             False for "".
         """

@@ -173,7 +173,7 @@ def check_least(option: str, value: int, least: int) -> int:
         larger.
     Raises:
         InvalidOption: It is less than `least`.
-        TypeError: It is no integer.
+        TypeError: It is not an integer.
     """
     if not hasattr(value, "__index__") or isinstance(value, bool):
         raise wrong_type(option, "int", value)

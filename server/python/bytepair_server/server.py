@@ -310,7 +310,7 @@ class Server:
 
 
 def verify(settings: Settings, base_dir: Path) -> tuple[Callers, Catalog]:
-    """Load all that the settings name, and check whatever can be wrong before ports are bound.
+    """Load everything that the settings name, and check it, before ports are bound.
 
     Raises:
         ConfigurationError, SelfTestFailed: No server can start with these settings.

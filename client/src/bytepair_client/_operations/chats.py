@@ -290,7 +290,7 @@ def _chat_call(
 def set_chat(wire: Any, messages: ChatMessages, tools: ChatTools) -> None:
     """Set the messages and tools of a request or a batch item.
 
-    Raises TypeError if `messages` is no list, InvalidOption if a message or tool is malformed.
+    Raises TypeError if `messages` is not a list, InvalidOption if a message or tool is malformed.
     """
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
         raise TypeError(f"messages must be a list of dicts, not {type(messages).__name__}")

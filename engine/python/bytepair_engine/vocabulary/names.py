@@ -1,5 +1,7 @@
-"""Aliases with patterns: exact names first, then the pattern with the most literal characters. And
-the known names that are nearest to an unknown one."""
+"""Aliases, which may be patterns, and the known names that are nearest to an unknown one.
+
+Exact names are looked up first, then the pattern with the most literal characters.
+"""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class SpecialSets:
 
         Raises:
             InvalidOption: An option is a string other than "all", or contains "".
-            TypeError: An option is no collection, or a name to disallow is no string.
+            TypeError: An option is not a collection, or a name to disallow is not a string.
         """
         if disallowed == "all":
             if not allowed:
@@ -64,7 +64,7 @@ def chosen_names(
 
     Raises:
         InvalidOption: An argument is one string other than "all", or contains "".
-        TypeError: An argument is no collection, or a name to disallow is no string.
+        TypeError: An argument is not a collection, or a name to disallow is not a string.
     """
     known = every if allowed == "all" else _checked("allowed_special", allowed) & every
     if disallowed == "all":
@@ -84,7 +84,7 @@ def _checked(option: str, names: Collection[str]) -> frozenset[str]:
 
 
 def _check_strings(names: frozenset[str]) -> frozenset[str]:
-    """Return names to disallow; raise TypeError if one is no string. Allowing such a name does
+    """Return names to disallow; raise TypeError if one is not a string. Allowing such a name does
     nothing."""
     for name in names:
         check_type("disallowed_special: each name", name, str, "str")

@@ -62,7 +62,7 @@ class Bucket:
 
 
 class Quota:
-    """The use and the limits of one caller. Not thread-safe."""
+    """One caller's use and limits. Not thread-safe."""
 
     __slots__ = ("_account", "_bytes", "_max_concurrent", "_max_streams", "_requests")
 

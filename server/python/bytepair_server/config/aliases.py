@@ -25,7 +25,7 @@ def aliases_of(settings: Settings) -> dict[str, str]:
     no shorter pattern gives them to another encoding. The operator may use them.
 
     Raises:
-        ConfigurationError: An alias is no name, stands for two encodings or for none, or is the
+        ConfigurationError: An alias is not a name, stands for two encodings or for none, or is the
             canonical name of another one; a pattern matches every name; or two of the operator's
             patterns match the same name and neither is longer.
     """

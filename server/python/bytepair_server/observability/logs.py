@@ -30,7 +30,7 @@ _GRPC: Final = "grpc._cython.cygrpc"
 def configure(
     log_format: Format, level: str, stream: TextIO = sys.stderr, worker: int | None = None
 ) -> Log:
-    """Make the server's logger, and send what libraries log (gRPC does) the same way.
+    """Make the server's logger, which also writes what libraries such as gRPC log.
 
     Args:
         log_format: "json": one object a line; "console": for people.

@@ -1,4 +1,4 @@
-"""What a server that has started says: log lines, and a message for a person at a terminal."""
+"""The report of a started server: log lines, and a message for a person at a terminal."""
 
 from __future__ import annotations
 

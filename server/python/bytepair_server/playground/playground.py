@@ -44,7 +44,7 @@ _FOR_EVER: Final = "public, max-age=31536000, immutable"
 
 
 def is_on(settings: Settings, known: Callers) -> bool:
-    """Whether the playground is served: by the setting, to the known callers.
+    """Whether the playground is served, by the setting and by who may call.
 
     Raises:
         ConfigurationError: It is on, and the transport cannot serve it.
