@@ -125,4 +125,11 @@ def test_commands(server: RunningServer, tmp_path: Path) -> None:
     assert set(re.findall("^[A-Z_]+(?= {2})", shell("inspect-text", "--help"), re.MULTILINE)) == {
         code.name for code in FindingCode
     }
-    shell("split", "--max-tokens", "1", stdin="🧠".encode(), status=1, errors="needed 3, limit 1")
+    shell(
+        "split",
+        "--max-tokens",
+        "1",
+        stdin="🧠".encode(),
+        status=1,
+        errors="needs 3 tokens, and the limit is 1",
+    )
