@@ -12,7 +12,7 @@ use crate::split::Ends;
 /// to it.
 const STARTS: usize = 4;
 
-/// The length of an end that is merged whole, in longest tokens.
+/// Maximum length of an end that is merged whole, in lengths of the longest token.
 const NEAR: usize = 8;
 
 pub struct Suffixes<'a> {
@@ -132,17 +132,15 @@ impl<'a> Suffixes<'a> {
         self.known[&(end, place)]
     }
 
-    /// The same if the tokens of a long part are the longest ones, one after another, as for a run of
-    /// one character; otherwise None.
+    /// The result of `first` if the tokens up to near `end` are the longest ones, one after another, as
+    /// in a run of one character; otherwise None.
     fn longest_tokens(&mut self, place: usize, end: usize) -> Option<(u32, usize)> {
         let (lengths, table) = (self.core.lengths(), self.core.table());
         let (mut tokens, mut at) = (Vec::new(), place);
         while end - at > NEAR * lengths.longest() && !self.known.contains_key(&(end, at)) {
             let piece = &self.text.as_bytes()[at..end];
-            let longest = (1..=lengths.longest_from(piece)).rev();
-            let token = longest
-                .filter_map(|length| table.id_of(&piece[..length]))
-                .next()?;
+            let mut longest = (1..=lengths.longest_from(piece)).rev();
+            let token = longest.find_map(|length| table.id_of(&piece[..length]))?;
             if let Some(&(_, last)) = tokens.last()
                 && !self.neighbours.are(last, token)
             {

@@ -113,19 +113,20 @@ def test_an_unknown_name_gets_suggestions_and_is_logged_once(named: RunningServe
 
 @pytest.mark.slow
 def test_a_malformed_encoding_name_is_neither_logged_nor_a_label(named: RunningServer) -> None:
-    for name in ("my secret text", "x" * 65, 'a"b', "a\nb", "né"):
+    for name in ("", "my secret text", "x" * 65, 'a"b', "a\nb", "né"):
         failure(named.stub.Count, tokenizer_pb2.CountRequest(encoding=name, text="x"))
     page = named.get("/metrics")[1] + named.raw_log
     assert "secret" not in page
     assert "x" * 65 not in page
-    assert named.metric("bytepair_unknown_encoding_total", requested=OTHER) == 5
+    assert named.metric("bytepair_unknown_encoding_total", requested=OTHER) == 6
+    assert not any(line.get("name") == OTHER for line in named.log)
 
 
 def test_the_remembered_unknown_names_are_bounded() -> None:
     metrics = Metrics()
     counted = [metrics.unknown_encoding(f"model-{i}") for i in range(MAX_UNKNOWN_NAMES + 10)]
     assert counted[:MAX_UNKNOWN_NAMES] == [f"model-{i}" for i in range(MAX_UNKNOWN_NAMES)]
-    assert counted[MAX_UNKNOWN_NAMES:] == [OTHER] + [None] * 9
+    assert counted[MAX_UNKNOWN_NAMES:] == [None] * 10
     assert metrics.unknown_encoding("model-0") is None
 
 

@@ -147,7 +147,7 @@ impl Words {
         Some(words)
     }
 
-    /// Adds all pairs of adjacent bytes.
+    /// Add all pairs of adjacent bytes.
     pub fn add_byte_pairs(&self, pairs: &mut Pairs) {
         let adjacent = || {
             self.slots.windows(2).enumerate().filter_map(|(at, two)| {

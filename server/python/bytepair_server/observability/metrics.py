@@ -204,7 +204,7 @@ class Metrics:
         Args:
             name: The name in the request: any text.
         Returns:
-            The name if this process counts it for the first time; else None.
+            The name if this process counts it by name for the first time; else None.
         """
         known = self._blocks[0].rows(self._unknown.name)
         if (name,) not in known and (len(known) >= MAX_UNKNOWN_NAMES or not _NAME.fullmatch(name)):
@@ -213,7 +213,7 @@ class Metrics:
         self._unknown.labels(name).inc()
         # Where the block is full, a new name was counted as OTHER.
         counted = self._blocks[0].rows(self._unknown.name)
-        return name if is_new and (name,) in counted else None
+        return name if is_new and name != OTHER and (name,) in counted else None
 
     def show_encodings(self, catalog: Catalog) -> None:
         """Export the encodings."""

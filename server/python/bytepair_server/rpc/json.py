@@ -1,7 +1,8 @@
 """Translate between proto3 JSON, for the Connect protocol, and protobuf bytes.
 
-What is accepted is what protobuf accepts. Its own messages name either the field or the value, and
-not always the field; the errors here name the field as the caller wrote it, and quote no value.
+It accepts what protobuf's own reader accepts, except an enum's number of more than 32 bits, and ""
+or [] for a message. That reader's errors do not always name the field, and may quote the value; the
+errors here name the field as the caller wrote it, and quote no value.
 """
 
 from __future__ import annotations

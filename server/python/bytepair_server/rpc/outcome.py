@@ -113,7 +113,7 @@ class Outcomes:
     def _count_unknown(self, call: Call, failure: Failure) -> None:
         """Count the name that a call has for its encoding, and log a new one."""
         name = self._shared.metrics.unknown_encoding(failure.metadata["encoding"])
-        if name is not None and failure.metadata["encoding"]:
+        if name is not None:
             self._shared.log.warning(
                 "unknown encoding requested; [aliases] of the configuration adds a name",
                 name=name,
