@@ -11,6 +11,7 @@ use crate::peer::Peer;
 use crate::settings::SMALL_BYTES;
 
 /// gRPC status codes.
+pub const CANCELLED: u32 = 1;
 pub const INVALID_ARGUMENT: u32 = 3;
 pub const DEADLINE_EXCEEDED: u32 = 4;
 pub const RESOURCE_EXHAUSTED: u32 = 8;

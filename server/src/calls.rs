@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, oneshot};
 
 use crate::call::{
-    Answer, Command, Event, Failure, Opened, PREFIX_BYTES, Pairs, Started, prefixed,
+    Answer, CANCELLED, Command, Event, Failure, Opened, PREFIX_BYTES, Pairs, Started, prefixed,
 };
 use crate::events::Events;
 use crate::outgoing::Outgoing;
@@ -210,6 +210,7 @@ impl Calls {
                 biased;
                 next = next => match next {
                     Some(Ok(message)) => Event::Message(message),
+                    Some(Err(failure)) if failure.code == CANCELLED => Event::Cancelled,
                     Some(Err(failure)) => Event::Broken(failure.code, failure.message),
                     None => Event::End,
                 },
@@ -365,6 +366,7 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
+    use crate::call::INVALID_ARGUMENT;
     use crate::events::tests::opened;
 
     #[test]
@@ -388,6 +390,23 @@ mod tests {
         assert!(is_notified());
         calls.flush();
         assert!(!is_notified());
+    }
+
+    #[test]
+    fn a_stream_that_its_caller_resets_is_cancelled_and_not_broken() {
+        let calls = Calls::new(File::options().write(true).open("/dev/null").unwrap());
+        for (code, is_cancelled) in [(CANCELLED, true), (INVALID_ARGUMENT, false)] {
+            let mut messages = futures_util::stream::iter([Err(Failure::new(code, "reset"))]);
+            let (_credits, reading) = credits();
+            assert!(
+                calls
+                    .read(1, &mut messages, reading)
+                    .now_or_never()
+                    .is_some()
+            );
+            let (events, _) = calls.take(8);
+            assert_eq!(matches!(events[..], [(1, Event::Cancelled)]), is_cancelled);
+        }
     }
 
     #[test]

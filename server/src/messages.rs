@@ -1,6 +1,7 @@
 //! The gRPC messages in a request body, each with a prefix of five bytes.
 
 use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use http_body::Body as _;
 
 use crate::body::ReadAhead;
 use crate::call::{
-    Failure, INTERNAL, INVALID_ARGUMENT, PREFIX_BYTES, RESOURCE_EXHAUSTED, UNIMPLEMENTED,
+    CANCELLED, Failure, INTERNAL, INVALID_ARGUMENT, PREFIX_BYTES, RESOURCE_EXHAUSTED, UNIMPLEMENTED,
 };
 use crate::gzip::inflate;
 use crate::peer::Held;
@@ -166,8 +167,13 @@ impl Stream for Messages {
                     }
                 }
                 Some(Err(error)) => {
+                    // Apart from a timeout, the caller has reset the stream or is gone.
+                    let code = match error.kind() {
+                        io::ErrorKind::TimedOut => INTERNAL,
+                        _ => CANCELLED,
+                    };
                     return Poll::Ready(Some(Err(Failure::new(
-                        INTERNAL,
+                        code,
                         format!("the request cannot be read: {error}"),
                     ))));
                 }
