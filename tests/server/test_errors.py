@@ -269,13 +269,17 @@ def test_a_call_beyond_the_limit_is_rejected_with_a_retry_delay(serve: Serve) ->
         running = pool.submit(server.stub.Count, slow)
         while not server.metric("bytepair_in_flight"):
             sleep(0.001)
-        failed = failure(server.stub.Count, tokenizer_pb2.CountRequest(encoding="cl100k_base"))
+        empty = tokenizer_pb2.CountRequest(encoding="cl100k_base")
+        failed, _ = (failure(server.stub.Count, empty) for _ in range(2))
         assert running.result().count > 0
     assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
     assert failed.retry_seconds == 0.25
-    assert failed.metadata == {}
-    assert server.metric("bytepair_errors_total", rpc="Count", reason="OVERLOADED") == 1
-    assert server.stub.Count(tokenizer_pb2.CountRequest(encoding="cl100k_base")).count == 0
+    assert failed.metadata == {"setting": "max_queued"}
+    assert "queued calls (max_queued of its configuration)" in failed.message
+    assert server.metric("bytepair_errors_total", rpc="Count", reason="OVERLOADED") == 2
+    warnings = [line for line in server.log if "OVERLOADED" in line["event"]]
+    assert [(line["rpc"], line["setting"]) for line in warnings] == [("Count", "max_queued")]
+    assert server.stub.Count(empty).count == 0
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,7 @@ def test_a_stream_beyond_the_limit_is_rejected(serve: Serve) -> None:
     assert failed is not None
     assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
     assert failed.retry_seconds == 0.25
+    assert failed.metadata == {"setting": "max_open_streams"}
     assert server.metric("bytepair_errors_total", rpc="DecodeStream", reason="OVERLOADED") == 1
     assert talks[0].close()[1] is None
     wait_for_streams(server, 1)
@@ -180,6 +181,7 @@ def test_the_content_held_by_all_streams_is_bounded(serve: Serve) -> None:
     failed = second.last(endless)[1]
     assert failed is not None
     assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
+    assert failed.metadata == {"setting": "max_streams_bytes"}
     answers, failed = first.close()
     assert (answers[-1].bytes_consumed, failed) == (600_000, None)
     third = Talk(server.stub.EncodeStream)

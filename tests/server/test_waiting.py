@@ -113,6 +113,7 @@ def test_a_call_that_exceeds_the_bytes_in_flight_is_queued(serve: Serve) -> None
         failed = failure_of(server.stub.Count.future(LARGE, timeout=5))
         running.cancel()
     assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
+    assert failed.metadata == {"setting": "max_in_flight_bytes"}
 
 
 @pytest.mark.parametrize("transport", ["native", "grpcio"])

@@ -20,10 +20,12 @@ class Overloaded(RequestRejected):
     Attributes:
         retry_seconds: Delay before a retry.
         what: The limited things, plural, for people, such as "open streams".
+        setting: The setting of the limit; None if it is fixed.
     """
 
     retry_seconds: float
     what: str
+    setting: str | None = None
 
 
 @dataclass(eq=False)

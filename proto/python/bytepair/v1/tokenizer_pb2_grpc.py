@@ -51,7 +51,7 @@ class TokenizerServiceStub(object):
     INVALID_OPTION               INVALID_ARGUMENT     field
     SPECIAL_TOKEN_NOT_PERMITTED  PERMISSION_DENIED    token, encoding
     UNAUTHENTICATED              UNAUTHENTICATED      -
-    OVERLOADED                   RESOURCE_EXHAUSTED   - (with google.rpc.RetryInfo)
+    OVERLOADED                   RESOURCE_EXHAUSTED   setting (with google.rpc.RetryInfo)
     QUOTA_EXCEEDED               RESOURCE_EXHAUSTED   quota, limit (with google.rpc.RetryInfo)
     BUDGET_TOO_SMALL             INVALID_ARGUMENT     needed, budget, byte_offset (Split)
     STREAM_IDLE                  ABORTED              seconds
@@ -192,7 +192,7 @@ class TokenizerServiceServicer(object):
     INVALID_OPTION               INVALID_ARGUMENT     field
     SPECIAL_TOKEN_NOT_PERMITTED  PERMISSION_DENIED    token, encoding
     UNAUTHENTICATED              UNAUTHENTICATED      -
-    OVERLOADED                   RESOURCE_EXHAUSTED   - (with google.rpc.RetryInfo)
+    OVERLOADED                   RESOURCE_EXHAUSTED   setting (with google.rpc.RetryInfo)
     QUOTA_EXCEEDED               RESOURCE_EXHAUSTED   quota, limit (with google.rpc.RetryInfo)
     BUDGET_TOO_SMALL             INVALID_ARGUMENT     needed, budget, byte_offset (Split)
     STREAM_IDLE                  ABORTED              seconds
@@ -460,7 +460,7 @@ class TokenizerService(object):
     INVALID_OPTION               INVALID_ARGUMENT     field
     SPECIAL_TOKEN_NOT_PERMITTED  PERMISSION_DENIED    token, encoding
     UNAUTHENTICATED              UNAUTHENTICATED      -
-    OVERLOADED                   RESOURCE_EXHAUSTED   - (with google.rpc.RetryInfo)
+    OVERLOADED                   RESOURCE_EXHAUSTED   setting (with google.rpc.RetryInfo)
     QUOTA_EXCEEDED               RESOURCE_EXHAUSTED   quota, limit (with google.rpc.RetryInfo)
     BUDGET_TOO_SMALL             INVALID_ARGUMENT     needed, budget, byte_offset (Split)
     STREAM_IDLE                  ABORTED              seconds

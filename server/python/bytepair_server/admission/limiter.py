@@ -127,7 +127,7 @@ class Limiter:
         if self.draining:
             raise Draining
         if self.open_streams >= self._max_streams:
-            raise Overloaded(RETRY_SECONDS, "open streams")
+            raise Overloaded(RETRY_SECONDS, "open streams", "max_open_streams")
         self.open_streams += 1
 
     def leave_stream(self) -> None:
@@ -142,7 +142,7 @@ class Limiter:
     def check_stream_bytes(self) -> None:
         """Raise Overloaded if all streams together hold more than `max_streams_bytes`."""
         if self._streams_bytes > self._max_streams_bytes:
-            raise Overloaded(RETRY_SECONDS, "bytes held by streams")
+            raise Overloaded(RETRY_SECONDS, "bytes held by streams", "max_streams_bytes")
 
     def track(self, *, is_stream: bool = False) -> asyncio.Task[Any]:
         """Let `drain` cancel the current task until `untrack`."""
@@ -233,18 +233,25 @@ class Limiter:
 
     def _make_room(self, caller: str) -> None:
         """Make room in the queue for a call. Raises Overloaded if this caller has the most."""
-        if self._max_queue_seconds > 0:
-            if len(self._queue) < self._max_queued:
-                return
-            newest = self._queue.pop_newest_of_busiest(caller)
-            if newest is not None:
-                _answer(newest, Overloaded(RETRY_SECONDS, "calls in flight"))
-                return
-        raise Overloaded(RETRY_SECONDS, "calls in flight")
+        if not self._max_queue_seconds:
+            raise self._full()
+        if len(self._queue) < self._max_queued:
+            return
+        rejection = Overloaded(RETRY_SECONDS, "queued calls", "max_queued")
+        newest = self._queue.pop_newest_of_busiest(caller)
+        if newest is None:
+            raise rejection
+        _answer(newest, rejection)
+
+    def _full(self) -> Overloaded:
+        """The error of a call that found no free slot."""
+        if self.in_flight >= self._max:
+            return Overloaded(RETRY_SECONDS, "calls in flight", "max_in_flight")
+        return Overloaded(RETRY_SECONDS, "bytes of calls in flight", "max_in_flight_bytes")
 
     def _reject(self, slot: Slot) -> None:
         if self._queue.discard(slot.caller, slot):
-            _answer(slot, Overloaded(RETRY_SECONDS, "calls in flight"))
+            _answer(slot, self._full())
             self.advance()  # the call behind it may fit
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from time import monotonic
 from typing import Final
 
 from bytepair.v1 import text_pb2
@@ -15,6 +16,9 @@ from bytepair_server.rpc.shared import Shared
 from bytepair_server.rpc.status import Failure, failure_of, internal
 from bytepair_server.transport.interface import Call as Incoming
 from bytepair_server.transport.interface import Trailers
+
+#: Time between two warnings that an RPC is overloaded.
+WARNING_SECONDS: Final = 60.0
 
 
 def trailers(call: Call) -> Trailers:
@@ -43,6 +47,8 @@ class Outcomes:
         self._metrics: Final = RpcMetrics(shared.metrics, self._rpc)
         self._tracer: Final = shared.tracer
         self._used: Final = shared.metrics.used
+        #: For each limit that made calls OVERLOADED, when it was last logged.
+        self._warned: Final[dict[str, float]] = {}
         settings = shared.settings
         is_logged = settings.log_level == "debug" or settings.log_level == settings.log_calls
         self._log_call: Final = getattr(shared.log, settings.log_calls) if is_logged else None
@@ -89,6 +95,8 @@ class Outcomes:
             self._shared.metrics.quota_exceeded.labels(call.caller, self._rpc, quota).inc()
         elif failure.reason == "UNKNOWN_ENCODING":
             self._count_unknown(call, failure)
+        elif failure.reason == "OVERLOADED":
+            self._warn_overloaded(call, failure)
         if action is not None or failure.reason == "UNAUTHENTICATED":
             self._audit(incoming, call, failure)
         self._end(incoming, call, code, failure.reason)
@@ -120,6 +128,20 @@ class Outcomes:
                 nearest=failure.metadata.get("nearest", ""),
                 caller=call.caller,
             )
+
+    def _warn_overloaded(self, call: Call, failure: Failure) -> None:
+        """Log which limit rejects calls, now and then."""
+        now = monotonic()
+        if now - self._warned.get(failure.message, -WARNING_SECONDS) < WARNING_SECONDS:
+            return
+        self._warned[failure.message] = now
+        self._shared.log.warning(
+            "calls are rejected with OVERLOADED",
+            rpc=self._rpc,
+            caller=call.caller,
+            setting=failure.metadata.get("setting", ""),
+            why=failure.message,
+        )
 
     def _audit(self, incoming: Incoming, call: Call, failure: Failure) -> None:
         """Log what was denied, for audits, without text."""

@@ -253,6 +253,17 @@ def _not_permitted(error: errors.SpecialTokenNotPermitted) -> Failure:
     )
 
 
+def _overloaded(error: errors.Overloaded) -> Failure:
+    by = f" ({error.setting} of its configuration)" if error.setting else ""
+    return Failure(
+        Code.RESOURCE_EXHAUSTED,
+        "OVERLOADED",
+        f"the server has reached its limit of {error.what}{by}; try again later",
+        {"setting": error.setting} if error.setting else {},
+        retry_seconds=error.retry_seconds,
+    )
+
+
 def _in_config(error: errors.InConfig) -> Failure:
     failure = failure_of(error.cause)
     assert failure is not None  # only errors of the table are wrapped
@@ -359,11 +370,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
         "the call has no API key that this server knows; send 'authorization: Bearer <API key>', "
         "or a client certificate with a known name",
     ),
-    errors.Overloaded: _row(
-        Code.RESOURCE_EXHAUSTED,
-        "OVERLOADED",
-        "the server has reached its limit of {what}; try again later",
-    ),
+    errors.Overloaded: _overloaded,
     errors.QuotaExceeded: _row(
         Code.RESOURCE_EXHAUSTED,
         "QUOTA_EXCEEDED",
