@@ -30,14 +30,13 @@ pub type Responding = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming>) -> Responding {
     let (parts, body) = request.into_parts();
     let method = shared.protocols.method(parts.uri.path()).copied();
-    if method.is_some()
-        && parts.method == HttpMethod::POST
+    if (method.is_none() || parts.method == HttpMethod::POST)
         && matches!(
             content_type(&parts.headers),
             b"" | b"application/x-www-form-urlencoded" // by default of `curl -d`
         )
     {
-        return Box::pin(std::future::ready(no_message_type()));
+        return Box::pin(std::future::ready(help(method.is_some())));
     }
     let is_unary = method.is_some_and(|method| method.kind == Kind::Unary);
     let timeout = is_unary.then_some(shared.settings.message_timeout);
@@ -348,11 +347,21 @@ fn known_size(headers: &HeaderMap) -> Option<usize> {
         .checked_sub(prefix)
 }
 
-fn no_message_type() -> Response<Body> {
-    const HELP: &[u8] =
-        b"{\"code\":\"invalid_argument\",\"message\":\"send content-type: application/json\"}\n";
-    let mut response = Response::new(Body::whole(Bytes::from_static(HELP)));
-    *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+/// The answer to a person: a request of no protocol, for an RPC or for another path.
+fn help(is_rpc: bool) -> Response<Body> {
+    const NO_TYPE: &str =
+        "{\"code\":\"invalid_argument\",\"message\":\"send content-type: application/json\"}\n";
+    const NO_RPC: &str = concat!(
+        "{\"code\":\"unimplemented\",\"message\":\"nothing is served here: POST JSON to an RPC, such as ",
+        "/bytepair.v1.TokenizerService/ListEncodings; / is a page if the playground is on\"}\n",
+    );
+    let (status, text) = if is_rpc {
+        (StatusCode::UNSUPPORTED_MEDIA_TYPE, NO_TYPE)
+    } else {
+        (StatusCode::NOT_FOUND, NO_RPC)
+    };
+    let mut response = Response::new(Body::whole(Bytes::from_static(text.as_bytes())));
+    *response.status_mut() = status;
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     response

@@ -153,7 +153,9 @@ def test_modules_import_only_served_files() -> None:
 
 def test_the_playground_can_be_turned_off(serve: Serve) -> None:
     server = serve("--transport", "native", "--playground", "off")
-    assert ask(server.target, "/").status == 404
+    page = ask(server.target, "/")
+    assert (page.status, page.headers["content-type"]) == (404, "application/json")
+    assert b"/bytepair.v1.TokenizerService/ListEncodings" in page.body
     assert server.wait_for_log("serving")["playground"] == "off"
 
 
