@@ -6,6 +6,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from bytepair_client import (
@@ -163,6 +164,12 @@ def test_an_option_of_the_client_of_a_wrong_type(
         clients(**{field: value})
 
 
+@pytest.mark.parametrize("kind", [TokenizerClient, AsyncTokenizerClient])
+def test_an_option_that_the_client_does_not_have(kind: Any) -> None:
+    with pytest.raises(TypeError, match=rf"^{kind.__name__}\(\) got an unexpected .* 'model'$"):
+        kind("nowhere:1", model="gpt-4o")
+
+
 @pytest.mark.parametrize(
     "act",
     [
@@ -276,6 +283,16 @@ def test_an_argument_of_a_wrong_type(client: TokenizerClient, argument: str, act
         ("messages must be a list of dicts, not int", lambda c: c.count_chat(5, format="f")),
         ("max_tokens must be an int, not str", lambda c: c.truncate("a", "5")),
         ("stop holds a value of a wrong type", lambda c: c.decode_stream([1], stop=[5])),
+        ("limit must be an int, not list", lambda c: c.count("a", limit=[5])),
+        ("marker must be a str, not dict", lambda c: c.truncate("a", 5, marker={})),
+        (
+            "format_options must be a mapping, not int",
+            lambda c: c.count_chat([], format="f", format_options=5),
+        ),
+        (
+            "format_options must be a mapping, not list",
+            lambda c: c.count_chat([], format="f", format_options=[5]),
+        ),
     ],
 )
 def test_the_message_for_a_wrong_type(client: TokenizerClient, message: str, act: Act) -> None:

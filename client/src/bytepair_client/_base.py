@@ -20,7 +20,7 @@ from google.protobuf.message import Message
 from bytepair_client import _channel
 from bytepair_client import _errors as errors
 from bytepair_client import _options as options
-from bytepair_client._call import Call, Method, R, Response, StreamCall, Work, too_many
+from bytepair_client._call import Call, Method, R, Response, StreamCall, Work, too_many, unexpected
 from bytepair_client._options import Defaults, Tls
 from bytepair_client._status import from_call
 
@@ -65,6 +65,7 @@ class BaseClient(ABC):
         max_response_bytes: int = options.DEFAULT_MAX_RESPONSE_BYTES,
         keepalive: float | None = options.DEFAULT_KEEPALIVE_S,
         user_agent: str | None = None,
+        **unknown: Never,
     ) -> None:
         """Create a client. Many threads, or the tasks of one event loop, may share it.
 
@@ -102,6 +103,8 @@ class BaseClient(ABC):
         """
         if others:
             raise too_many(type(self).__name__, "target")
+        for name in unknown:
+            raise unexpected(type(self).__name__, name)
         self.target = options.checked_target(target)
         self._defaults = Defaults(
             encoding,
@@ -194,6 +197,8 @@ class BaseClient(ABC):
             try:
                 return await self._unary(call.method, call.request, call.timeout)
             except errors.InputTooLarge as rejection:
+                if call.whole:
+                    rejection.message += f"; {call.whole}"
                 if call.fallback is None or rejection.code is None:
                     raise
                 if rejection.field == "message":  # the limit of the whole request

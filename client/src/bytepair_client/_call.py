@@ -85,6 +85,7 @@ class Call(Prepared[Response, Plain]):
     #: None if it is unknown.
     fallback: Callable[[int | None], Fallback[Response]] | None = None
     is_large: bool = False  # use `fallback` at once; `request` lacks the input
+    whole: str = ""  # why there is no fallback, and a remedy
 
     async def response(self, client: Any) -> Response:
         response: Response = await client._execute(self)
@@ -154,6 +155,11 @@ def too_many(called: str, *positional: str) -> TypeError:
     )
 
 
+def unexpected(called: str, name: str) -> TypeError:
+    """The error for an argument that `called` does not have."""
+    return TypeError(f"{called}() got an unexpected keyword argument {name!r}")
+
+
 def method_of(
     operation: Callable[..., Any], carry_out: Callable[[Any, Any], Any]
 ) -> Callable[..., Any]:
@@ -179,9 +185,7 @@ def method_of(
         given = {}
         for name, value in options.items():
             if name not in names:
-                raise TypeError(
-                    f"{operation.__name__}() got an unexpected keyword argument {name!r}"
-                )
+                raise unexpected(operation.__name__, name)
             if value is not NOT_GIVEN and value is not _UNSET:
                 given[name] = value
         return carry_out(self, operation(self._defaults, *arguments, **given))

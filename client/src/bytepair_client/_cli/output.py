@@ -24,6 +24,8 @@ _STANDARD_OUTPUT = 1
 _REMEDIES = {
     "disallowed_special=()": "--disallowed-special as-text",
     'errors="replace"': "--errors replace",
+    'keep="both"': "--keep both",
+    'keep="start" and keep="end" do not': "--keep start and --keep end do not",
     "decode_bytes() (in a stream, as_bytes=True)": "--errors bytes",
     "tls=Tls(root_certificates=…)": "--tls-ca FILE",
     "Tls(root_certificates=…)": "--tls-ca FILE",

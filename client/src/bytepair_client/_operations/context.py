@@ -161,8 +161,17 @@ def truncate(
         disallowed_special=disallowed_special,
         **options,
     )
-    needs_all = keep == "both" or bool(request.allowed_special or disallowed_special)
-    is_large = not needs_all and has_more_bytes(text, defaults.max_unary_bytes)
+    whole = ""
+    if keep == "both":
+        whole = (
+            'keep="both" needs all of the text in one request: keep="start" and keep="end" do not'
+        )
+    elif request.allowed_special or disallowed_special:
+        whole = (
+            'allowed_special and disallowed_special="all" need all of the text in one request: '
+            "leave them out"
+        )
+    is_large = not whole and has_more_bytes(text, defaults.max_unary_bytes)
     if not is_large:
         set_text(request, text)
 
@@ -181,8 +190,8 @@ def truncate(
         call: Call[Any, Any] = Call(TRUNCATE, short, seconds, lambda response: response.text)
         return Fallback(call, lambda responses: _moved(responses[0], before))
 
-    fallback = None if needs_all else of_part
-    return Call(TRUNCATE, request, seconds, lambda response: response.text, fallback, is_large)
+    fallback = None if whole else of_part
+    return Call(TRUNCATE, request, seconds, lambda reply: reply.text, fallback, is_large, whole)
 
 
 def _moved(response: context_pb2.TruncateResponse, before: int) -> context_pb2.TruncateResponse:

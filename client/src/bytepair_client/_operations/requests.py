@@ -124,14 +124,15 @@ def set_field(message: Message, name: str, value: Any) -> None:
             setattr(message, name, value)
     except UnicodeEncodeError:
         raise invalid(name, "not UTF-8") from None
-    except TypeError:
-        kind = type(getattr(message, name))
-        if kind not in (bool, int, str):
+    except (TypeError, AttributeError):
+        now, given = getattr(message, name), type(value).__name__
+        if isinstance(now, bool | int | str):
+            wanted = "an int" if type(now) is int else f"a {type(now).__name__}"
+        elif isinstance(now, Mapping) and not isinstance(value, Mapping):
+            wanted = "a mapping"
+        else:
             raise TypeError(f"{name} holds a value of a wrong type") from None
-        article = "an" if kind is int else "a"
-        raise TypeError(
-            f"{name} must be {article} {kind.__name__}, not {type(value).__name__}"
-        ) from None
+        raise TypeError(f"{name} must be {wanted}, not {given}") from None
     except ValueError:
         least = min(value) if isinstance(value, list | tuple) else value
         problem = "must be 0 or more, not" if least < 0 else "is too large:"
