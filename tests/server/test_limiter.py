@@ -104,6 +104,22 @@ def test_a_message_larger_than_announced_counts_in_full() -> None:
     run(scene)
 
 
+def test_a_message_smaller_than_announced_makes_room_for_a_queued_call() -> None:
+    async def scene() -> None:
+        async def message() -> bytes:
+            return bytes(2)
+
+        limiter = limiter_of(max_in_flight=9, max_in_flight_bytes=8)
+        slot = await admitted(limiter, "a", 8)
+        other = admitted(limiter, "b", 6)
+        await queued(limiter, 1)
+        await slot.read(message())
+        (await other).close()
+        slot.close()
+
+    run(scene)
+
+
 @pytest.mark.parametrize(
     ("many", "one"),
     [
@@ -184,6 +200,21 @@ def test_cancelled_calls_leave_the_queue_and_leak_no_slot() -> None:
         (await tasks[2]).close()
         await asyncio.wait(tasks)
         assert limiter.in_flight == limiter.queued == 0
+
+    run(scene)
+
+
+def test_a_call_that_leaves_the_queue_admits_a_smaller_one_behind_it() -> None:
+    async def scene() -> None:
+        limiter = limiter_of(max_in_flight=9, max_in_flight_bytes=8)
+        slot = await admitted(limiter, "a", 4)
+        large = admitted(limiter, "b", 8)
+        await queued(limiter, 1)
+        small = admitted(limiter, "c", 4)
+        await queued(limiter, 2)
+        large.cancel()
+        (await small).close()
+        slot.close()
 
     run(scene)
 

@@ -107,7 +107,9 @@ class Limiter:
         try:
             rejection = await slot.admitted
         except asyncio.CancelledError:
-            if not self._queue.discard(slot.caller, slot) and _is_granted(slot):
+            if self._queue.discard(slot.caller, slot):
+                self.advance()  # the call behind it may fit
+            elif _is_granted(slot):
                 slot.close()
             raise
         finally:
@@ -300,6 +302,7 @@ class Slot:
         size = 0 if raw is None else len(raw)
         self._limiter.held_bytes += size - self.size
         self.size = size
+        self._limiter.advance()  # it may have been announced larger
         return raw
 
     def limit_reading(self) -> None:
