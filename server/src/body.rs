@@ -1,6 +1,7 @@
 //! Bodies of requests, with a time limit, and bodies of answers.
 
 use std::convert::Infallible;
+use std::error::Error as _;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,6 +17,9 @@ use crate::{connect, grpc};
 
 /// Maximum bytes of a rejected message that are read and dropped.
 const DISCARDED_BYTES: usize = 1 << 20;
+
+/// The message of an error if the caller has reset the stream or is gone.
+pub const GONE: &str = "the caller is gone";
 
 /// A request body with a time limit. It can be replaced by an empty message.
 pub struct ReadAhead {
@@ -87,7 +91,7 @@ impl http_body::Body for ReadAhead {
             return Poll::Ready(None);
         };
         if let Poll::Ready(frame) = Pin::new(rest).poll_frame(context) {
-            let frame = frame.map(|frame| frame.map_err(io::Error::other));
+            let frame = frame.map(|frame| frame.map_err(fault));
             if let (Some(held), Some(Ok(frame))) = (&mut self.held, &frame) {
                 held.grow(frame.data_ref().map_or(0, Bytes::len));
             }
@@ -118,6 +122,17 @@ impl http_body::Body for ReadAhead {
             (None, Some(rest)) => rest.size_hint(),
             _ => SizeHint::default(),
         }
+    }
+}
+
+/// Why a body cannot be read: HTTP/1.1 is malformed, or the caller is gone.
+fn fault(error: hyper::Error) -> io::Error {
+    let source = error.source().and_then(|it| it.downcast_ref::<io::Error>());
+    match source.map(io::Error::kind) {
+        Some(kind @ (io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)) => {
+            io::Error::new(kind, error)
+        }
+        _ => io::Error::new(io::ErrorKind::ConnectionAborted, GONE),
     }
 }
 

@@ -19,8 +19,8 @@ use futures_util::{Stream, StreamExt};
 use http::{HeaderMap, Uri};
 use tower_service::Service as _;
 
-use crate::body::ReadAhead;
-use crate::call::{Answer, Failure, Opened, PREFIX_BYTES, Pairs, Started, add_pairs};
+use crate::body::{GONE, ReadAhead};
+use crate::call::{Answer, CANCELLED, Failure, Opened, PREFIX_BYTES, Pairs, Started, add_pairs};
 use crate::calls::{Calls, Guard};
 use crate::outgoing::Outgoing;
 use crate::peer::Peer;
@@ -250,7 +250,13 @@ fn messages(
 ) -> impl Stream<Item = Result<Bytes, Failure>> + Unpin + Send + 'static {
     requests.map(|message| {
         message.map_err(|error| {
-            Failure::new(error.code.grpc_code(), error.message.unwrap_or_default())
+            let message = error.message.unwrap_or_default();
+            let code = if message.ends_with(GONE) {
+                CANCELLED
+            } else {
+                error.code.grpc_code()
+            };
+            Failure::new(code, message)
         })
     })
 }

@@ -167,10 +167,9 @@ impl Stream for Messages {
                     }
                 }
                 Some(Err(error)) => {
-                    // Apart from a timeout, the caller has reset the stream or is gone.
                     let code = match error.kind() {
-                        io::ErrorKind::TimedOut => INTERNAL,
-                        _ => CANCELLED,
+                        io::ErrorKind::ConnectionAborted => CANCELLED,
+                        _ => INTERNAL,
                     };
                     return Poll::Ready(Some(Err(Failure::new(
                         code,

@@ -18,6 +18,7 @@ from bytepair_server.observability import logs
 from bytepair_server.server import Server
 from bytepair_server.streaming.handler import SESSIONS
 from conftest import Serve
+from support import http2
 from support.failures import Failed, read
 from support.serving import RunningServer
 from support.streaming import (
@@ -221,6 +222,30 @@ def test_an_abandoned_stream_is_counted_as_cancelled(serve: Serve, case: str) ->
     assert server.metric("bytepair_requests_total", rpc=rpc, code="CANCELLED") == 1
 
 
+@pytest.mark.parametrize(
+    ("rest", "code"), [(b"", "CANCELLED"), (b"no size\r\n", "INVALID_ARGUMENT")]
+)
+def test_a_stream_by_http_1_that_ends_within_its_request_is_counted_once(
+    serve: Serve, rest: bytes, code: str
+) -> None:
+    """It is cancelled if its caller has gone, and invalid if a chunk is."""
+    server = serve("--transport", "native")
+    first = http2.message(count_config().SerializeToString())
+    for ended, kind in enumerate(("connect", "grpc-web", "grpc"), 1):
+        head = f"POST {http2.SERVICE}CountStream HTTP/1.1\r\nhost: a\r\n"
+        head += f"transfer-encoding: chunked\r\ncontent-type: application/{kind}+proto\r\n\r\n"
+        head += f"{len(first):x}\r\n"
+        with http2.connection(server.target, hello=head.encode() + first + b"\r\n") as link:
+            wait_for_streams(server, 1)
+            link.sendall(rest)
+            if rest:
+                wait_for_streams(server, 0)
+        wait_for_streams(server, 0)
+        counted = server.metric("bytepair_requests_total", rpc="CountStream", code=code)
+        assert counted == ended
+    assert server.metric("bytepair_requests_total", rpc="CountStream") == ended
+
+
 def test_flow_control_stops_a_client_that_does_not_read(serve: Serve) -> None:
     """The waiting content in the server is bounded. gRPC decides when it stops the client: after
     some 700 messages, or several times that if its estimate of the network is wrong."""
@@ -268,8 +293,7 @@ def send_and_never_read(server: RunningServer) -> Any:
 def test_a_stream_that_is_never_read_stays_open_until_its_client_ends(serve: Serve) -> None:
     server = serve("--stream-idle-seconds", "1")
     call = send_and_never_read(server)
-    while server.metric("bytepair_errors_total", rpc="DecodeStream", reason="STREAM_IDLE") == 0:
-        sleep(0.02)
+    server.wait_for_metric("bytepair_errors_total", 1, rpc="DecodeStream", reason="STREAM_IDLE")
     assert server.metric("bytepair_open_streams") == 1
     call.cancel()
     wait_for_streams(server, 0)
