@@ -22,7 +22,7 @@ from typing import Any, Final
 import grpc
 from bytepair.v1 import tokenizer_pb2, tokenizer_pb2_grpc
 from bytepair_client import Draining, TokenizerClient
-from bytepair_client._channel import RECONNECT_MAX_BACKOFF_S
+from bytepair_client._options import RECONNECT_MAX_BACKOFF_S
 from bytepair_server.config.settings import Settings
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.hostile import ATTACKS

@@ -7,8 +7,7 @@ import inspect
 import re
 from pathlib import Path
 
-from bytepair_client import TokenizerClient
-from bytepair_client import _text as text
+from bytepair_client import TokenizerClient, _arguments
 from bytepair_client._cli.output import ExitStatus
 from support.serving import RunningServer
 
@@ -27,7 +26,7 @@ def test_the_examples_give_what_they_show(server: RunningServer) -> None:
 
 
 def test_the_examples_of_docstrings_give_what_they_show() -> None:
-    result = doctest.testmod(text)
+    result = doctest.testmod(_arguments)
     assert (result.attempted, result.failed) == (1, 0)
 
 

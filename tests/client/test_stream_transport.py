@@ -23,7 +23,7 @@ from bytepair_client import (
     TokenizerClient,
     Unavailable,
     UnknownTokenId,
-    _channel,
+    _options,
 )
 from conftest import Serve
 from support.clients import Clients
@@ -277,7 +277,7 @@ def test_closing_the_client_ends_its_streams(clients: Clients) -> None:
 def test_a_server_that_died_is_noticed(
     clients: Clients, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_channel, "KEEPALIVE_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(_options, "KEEPALIVE_TIMEOUT_S", 1.0)
     server = serve()
     client = clients(server.target, encoding="cl100k_base", keepalive=1, max_attempts=1)
     stopped = threading.Event()

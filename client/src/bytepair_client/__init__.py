@@ -24,6 +24,7 @@ else:
 
 # isort: split
 from bytepair_client import _errors
+from bytepair_client._arguments import NOT_GIVEN, NotGiven, Segments, SpecialToken, Text, special
 from bytepair_client._async_client import AsyncRawResponses, AsyncTokenizerClient
 from bytepair_client._async_stream import AsyncStream
 from bytepair_client._client import RawResponses, TokenizerClient
@@ -37,9 +38,8 @@ from bytepair_client._operations.describing import (
     TokenPart,
 )
 from bytepair_client._operations.encoding import IdsWithOffsets
-from bytepair_client._options import NOT_GIVEN, NotGiven, Tls
+from bytepair_client._options import Tls
 from bytepair_client._stream import Stream
-from bytepair_client._text import Segments, SpecialToken, Text, special
 
 __all__ = [
     "NOT_GIVEN",

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Concatenate, Self
 
 import grpc
 
+from bytepair_client._arguments import Defaults
 from bytepair_client._async_stream import AsyncStream, is_being_cancelled
 from bytepair_client._base import BaseClient
 from bytepair_client._call import (
@@ -25,7 +26,6 @@ from bytepair_client._call import (
 )
 from bytepair_client._errors import Cancelled
 from bytepair_client._operations import chats, context, decoding, describing, encoding
-from bytepair_client._options import Defaults
 
 
 async def _value(client: AsyncTokenizerClient, call: Prepared[Any, Plain]) -> Plain:

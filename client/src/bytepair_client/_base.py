@@ -17,11 +17,11 @@ from typing import Any, ClassVar, Final, Never
 import grpc
 from google.protobuf.message import Message
 
-from bytepair_client import _channel
 from bytepair_client import _errors as errors
 from bytepair_client import _options as options
+from bytepair_client._arguments import Defaults, checked_size, checked_timeout, positive
 from bytepair_client._call import Call, Method, R, Response, StreamCall, Work, too_many, unexpected
-from bytepair_client._options import Defaults, Tls
+from bytepair_client._options import Tls
 from bytepair_client._status import from_call
 
 INITIAL_BACKOFF_S = 0.1
@@ -109,14 +109,14 @@ class BaseClient(ABC):
         self._defaults = Defaults(
             encoding,
             expected_fingerprint,
-            options.checked_timeout(timeout),
-            options.checked_size("max_unary_bytes", max_unary_bytes),
+            checked_timeout(timeout),
+            checked_size("max_unary_bytes", max_unary_bytes),
         )
         self._metadata = options.call_metadata(api_key, metadata)
         self._max_request_bytes = max_request_bytes
-        self._max_attempts = options.checked_size("max_attempts", max_attempts)
+        self._max_attempts = checked_size("max_attempts", max_attempts)
         self._waits_for_quota = wait_for_quota
-        rate = options.positive("max_requests_per_second", max_requests_per_second, none="no limit")
+        rate = positive("max_requests_per_second", max_requests_per_second, none="no limit")
         self._rate_limiter = RateLimiter(rate)
         if not isinstance(tls, bool | Tls):
             raise TypeError(f"tls must be a bool or a Tls, not {type(tls).__name__}")
@@ -127,7 +127,7 @@ class BaseClient(ABC):
             self._credentials, self._context = self._tls.load()
         self._server_name = None if self._tls is None else self._tls.server_name
         sizes = max_request_bytes, max_response_bytes
-        self._arguments = _channel.channel_arguments(
+        self._arguments = options.channel_arguments(
             self.target, self._server_name, *sizes, keepalive, user_agent
         )
         self._lock = Lock()  # for opening and closing
@@ -244,7 +244,7 @@ class BaseClient(ABC):
         fault = await self._find_fault()
         is_closed = fault is None and "Socket closed" in failure.message
         if is_closed and self._tls is not None and self._tls.client_certificate is None:
-            fault = _channel.CLOSED
+            fault = options.CLOSED
         if fault is not None:
             failure.message = f"no answer from {self.target}: {fault}"
         elif "Failed parsing HTTP/2" in failure.message:
@@ -256,7 +256,7 @@ class BaseClient(ABC):
         return self._connection_fault()
 
     def _connection_fault(self) -> str | None:
-        return _channel.connection_fault(self.target, self._context, self._server_name)
+        return options.connection_fault(self.target, self._context, self._server_name)
 
     def _payload(self, request: Message) -> bytes:
         """Serialise a request. Raises InputTooLarge if it exceeds `max_request_bytes`."""

@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, get_args, get_
 from bytepair.v1 import chat_pb2, tokenizer_pb2
 from google.protobuf.message import Message
 
-from bytepair_client._options import NOT_GIVEN, Defaults
+from bytepair_client._arguments import NOT_GIVEN, Defaults
 from bytepair_client._send_buffers import SendBuffer
 
 #: By the type of the request.

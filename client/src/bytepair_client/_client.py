@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Concatenate, Self
 
 import grpc
 
+from bytepair_client._arguments import Defaults
 from bytepair_client._base import BaseClient
 from bytepair_client._call import (
     MAX_UNDER_WAY,
@@ -25,7 +26,6 @@ from bytepair_client._call import (
     run,
 )
 from bytepair_client._operations import chats, context, decoding, describing, encoding
-from bytepair_client._options import Defaults
 from bytepair_client._stream import Stream
 
 

@@ -1,11 +1,12 @@
-"""Options of a client and of a call, and their checks, which raise InvalidOption."""
+"""Options of a client: their checks, its gRPC channel, and the cause of a failed connection."""
 
 from __future__ import annotations
 
-import enum
-import math
+import json
 import os
+import platform
 import re
+import socket
 import ssl
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from typing import Final
 
 import grpc
 
-from bytepair_client._errors import InvalidOption
+from bytepair_client import __version__
+from bytepair_client._arguments import checked_size, invalid, positive, utf8
 
 DEFAULT_TARGET: Final = "localhost:50051"
 DEFAULT_TIMEOUT_S: Final = 10.0
@@ -22,24 +24,13 @@ DEFAULT_TIMEOUT_S: Final = 10.0
 #: the maximum wait before gRPC connects again to a restarted server.
 DEFAULT_MAX_ATTEMPTS: Final = 6
 DEFAULT_MAX_UNARY_BYTES: Final = 1024 * 1024  # the server's default of max_input_bytes
-BYTES_PER_ID: Final = 4  # as the server counts them: an average token of English text
 DEFAULT_MAX_REQUEST_BYTES: Final = 64 * 1024 * 1024
 DEFAULT_MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024
 DEFAULT_KEEPALIVE_S: Final = 20.0  # the server accepts pings every 10 s
-
-
-class NotGiven(enum.Enum):
-    """The type of NOT_GIVEN, the default of arguments for which None has another meaning."""
-
-    NOT_GIVEN = "<client's default>"
-
-    def __repr__(self) -> str:
-        return self.value
-
-
-NOT_GIVEN: Final = NotGiven.NOT_GIVEN
-Timeout = float | None | NotGiven
-Fingerprint = str | None | NotGiven
+KEEPALIVE_TIMEOUT_S = 10.0
+# gRPC's defaults, 1 s and 120 s, are longer than the retries of a call and than a server restart.
+RECONNECT_INITIAL_BACKOFF_S: Final = 0.1
+RECONNECT_MAX_BACKOFF_S: Final = 2.0
 
 #: A path or a URL.
 _NO_TARGET: Final = re.compile(r"|/.*|(?:grpc|http)s?://.*")
@@ -53,6 +44,32 @@ _HOST_ALONE: Final = re.compile(
 
 #: From the specification of gRPC over HTTP/2.
 _METADATA_NAME: Final = re.compile(r"[a-z0-9_.-]+")
+
+_SERVICE_CONFIG: Final = json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})
+#: The maximum of gRPC's integers.
+_MAX_INT: Final = 2**31 - 1
+_PROBE_S: Final = 1.0
+#: X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL.
+_NAME_MISMATCHES: Final = (62, 64)
+_USES_TLS: Final = (
+    "the server uses TLS on this port: give tls=True, or tls=Tls(root_certificates=…) if its "
+    "certificate authority is private"
+)
+_NO_TLS: Final = "the server does not use TLS on this port: leave out tls"
+_UNTRUSTED: Final = (
+    "the server's certificate is not trusted: no trusted root certificate issued it. Give the one "
+    "that did, by Tls(root_certificates=…)"
+)
+_OTHER_NAME: Final = (
+    "the server's certificate is for another name than the target's host: give that name, by "
+    "Tls(server_name=…)"
+)
+#: gRPC says "Socket closed".
+CLOSED: Final = (
+    "the server closed the connection. If it requires a client certificate, give one by "
+    "Tls(client_certificate=…, client_key=…)"
+)
+_HOST_AND_PORT: Final = re.compile(r"(?:dns:/*|ipv[46]:)?\[?([\w.:-]+?)\]?:(\d+)")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -108,37 +125,6 @@ class Tls:
         return credentials, context
 
 
-@dataclass(frozen=True, slots=True)
-class Defaults:
-    """The client's defaults for arguments of its methods."""
-
-    encoding: str | None  # None if each call must name one
-    expected_fingerprint: str | None  # of `encoding`; None for any
-    timeout: float | None  # seconds; None for no deadline
-    max_unary_bytes: int  # larger inputs are streamed
-
-
-def invalid(field: str, problem: str) -> InvalidOption:
-    """An InvalidOption that the client raises before it sends anything."""
-    return InvalidOption(f"{field}: {problem}", metadata={"field": field})
-
-
-def utf8(field: str, value: str) -> str:
-    """Return `value`.
-
-    Raises:
-        TypeError: It is not a str.
-        InvalidOption: It holds a lone surrogate, as arguments of a command may.
-    """
-    if not isinstance(value, str):
-        raise TypeError(f"{field} must be a str, not {type(value).__name__}")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise invalid(field, "not UTF-8") from None
-    return value
-
-
 def checked_target(target: str) -> str:
     """Return `target`. Raises InvalidOption if gRPC would look up another name, or use another
     port."""
@@ -155,37 +141,6 @@ def checked_target(target: str) -> str:
         host = bare[1] or f"[{bare[2]}]"
         raise invalid("target", f"has no port: write {host}:{DEFAULT_TARGET.partition(':')[2]}")
     return target
-
-
-def positive(field: str, value: float | None, *, none: str, most: float = 1e9) -> float | None:
-    """Return `value` if it is positive and at most `most`, or None. `none` says in the error what
-    None means. gRPC takes a deadline in some hundred years for one that has passed."""
-    if not isinstance(value, int | float | None):
-        raise TypeError(f"{field} must be a number or None, not {type(value).__name__}")
-    if value is not None and not 0 < value <= most:
-        raise invalid(field, f"must be a number above 0 and at most {most:.0f}, or None for {none}")
-    return value
-
-
-def checked_timeout(timeout: float | None) -> float | None:
-    """Return `timeout` if it is None or a positive number of seconds."""
-    return positive("timeout", timeout, none="no deadline")
-
-
-def chosen_timeout(default: float | None, timeout: Timeout) -> float | None:
-    """The timeout of a call or a whole stream in seconds; None for no deadline."""
-    return default if timeout is NOT_GIVEN else checked_timeout(timeout)
-
-
-def checked_size(field: str, size: int, *, most: float = math.inf) -> int:
-    """Return `size` if it is at least 1 and at most `most`."""
-    if not isinstance(size, int):
-        raise TypeError(f"{field} must be an int, not {type(size).__name__}")
-    if size < 1:
-        raise invalid(field, "must be at least 1")
-    if size > most:
-        raise invalid(field, f"must be at most {most}")
-    return size
 
 
 def call_metadata(
@@ -215,3 +170,100 @@ def _pem(name: str, source: str | os.PathLike[str] | bytes | None) -> bytes | No
         return Path(source).read_bytes()
     except OSError as error:
         raise invalid(f"tls.{name}", f"{os.fspath(source)}: {error.strerror}") from error
+
+
+def channel_arguments(
+    target: str,
+    server_name: str | None,
+    max_request_bytes: int,
+    max_response_bytes: int,
+    keepalive: float | None,
+    user_agent: str | None,
+) -> list[tuple[str, str | int]]:
+    """The arguments of a gRPC channel. Raises InvalidOption."""
+    checked_size("max_request_bytes", max_request_bytes, most=_MAX_INT)
+    checked_size("max_response_bytes", max_response_bytes, most=_MAX_INT)
+    own = f"bytepair-client/{__version__} python/{platform.python_version()}"
+    arguments: list[tuple[str, str | int]] = [
+        ("grpc.service_config", _SERVICE_CONFIG),
+        ("grpc.enable_retries", 0),  # `_base` says why
+        ("grpc.initial_reconnect_backoff_ms", round(RECONNECT_INITIAL_BACKOFF_S * 1000)),
+        ("grpc.max_reconnect_backoff_ms", round(RECONNECT_MAX_BACKOFF_S * 1000)),
+        ("grpc.max_send_message_length", max_request_bytes),
+        ("grpc.max_receive_message_length", max_response_bytes),
+        ("grpc.primary_user_agent", own if user_agent is None else f"{user_agent} {own}"),
+    ]
+    positive("keepalive", keepalive, none="no pings", most=_MAX_INT // 1000)
+    if keepalive is not None:
+        arguments += [
+            ("grpc.keepalive_time_ms", round(keepalive * 1000)),
+            ("grpc.keepalive_timeout_ms", round(KEEPALIVE_TIMEOUT_S * 1000)),
+            # A ping that measures the connection may stand in for ours; its own limit is a minute.
+            ("grpc.http2.ping_timeout_ms", round(KEEPALIVE_TIMEOUT_S * 1000)),
+            ("grpc.http2.max_pings_without_data", 0),  # no bound: streams may be idle for long
+        ]
+    if server_name is not None:
+        arguments.append(("grpc.ssl_target_name_override", server_name))
+    elif (authority := _authority(target)) is not None:
+        arguments.append(("grpc.default_authority", authority))
+    return arguments
+
+
+def _authority(target: str) -> str | None:
+    """The authority to send instead of a path or a list of addresses, which servers built on the
+    Rust crate h2 reject (hyperium/tonic#742); None for gRPC's default."""
+    kind, _, rest = target.partition(":")
+    if kind in ("unix", "unix-abstract"):
+        return "localhost"
+    if kind in ("ipv4", "ipv6") and "," in rest:
+        return rest.partition(",")[0]
+    return None
+
+
+def connection_fault(
+    target: str, context: ssl.SSLContext | None, server_name: str | None
+) -> str | None:
+    """Find the cause of a failed connection by connecting once more, for at most a second.
+
+    gRPC names the error of one address only: for `localhost` often that of ::1, where nothing
+    listens.
+
+    Args:
+        target: The client's target.
+        context: Trusts the client's root certificates, or if it has none, those of the system. None
+            without TLS.
+        server_name: The expected name in the certificate; None for the target's host.
+    Returns:
+        The cause and its remedy; None if it is unknown, if the connection succeeds, or if the
+        target is not a single host and port.
+    """
+    named = _HOST_AND_PORT.fullmatch(target)
+    if named is None:
+        return None
+    if context is None:
+        probe = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        probe.check_hostname = False
+        probe.verify_mode = ssl.CERT_NONE  # nothing is sent; only the handshake matters
+    else:
+        probe = context
+        if not probe.cert_store_stats()["x509_ca"]:
+            probe.load_default_certs()
+    try:
+        with (
+            socket.create_connection((named[1], int(named[2])), _PROBE_S) as connection,
+            probe.wrap_socket(connection, server_hostname=server_name or named[1]),
+        ):
+            return _USES_TLS if context is None else None
+    except ssl.SSLCertVerificationError as error:
+        return _OTHER_NAME if error.verify_code in _NAME_MISMATCHES else _UNTRUSTED
+    except ssl.SSLEOFError:
+        return None
+    except ssl.SSLError as error:
+        uses_tls = "ALERT" in (error.reason or "")  # a TLS alert, such as "certificate required"
+        if context is None:
+            return _USES_TLS if uses_tls else None
+        return None if uses_tls else _NO_TLS
+    except ConnectionRefusedError:
+        return "nothing listens there: the connection was refused"
+    except OSError:
+        return None

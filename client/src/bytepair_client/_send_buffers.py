@@ -19,8 +19,8 @@ from typing import Any, Final, Generic, TypeVar
 from bytepair.v1 import stream_pb2, text_pb2
 from google.protobuf.message import Message
 
+from bytepair_client._arguments import MAX_TOKEN_ID, lone_surrogate, unknown_id
 from bytepair_client._errors import InvalidUtf8, SpecialTokenInText, TokenizerError, UnknownTokenId
-from bytepair_client._text import MAX_TOKEN_ID, lone_surrogate, unknown_id
 
 #: Maximum number of full requests of input to keep: more than can be without a response, so only
 #: output that never settles, such as an endless partial match of a stop string, exceeds it.

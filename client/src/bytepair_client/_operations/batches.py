@@ -13,11 +13,19 @@ from bytepair.v1 import chat_pb2, context_pb2, text_pb2, tokenizer_pb2
 from google.protobuf.message import Message
 
 from bytepair_client import _errors as errors
+from bytepair_client._arguments import (
+    NOT_GIVEN,
+    Defaults,
+    Segments,
+    Text,
+    Timeout,
+    checked_iterable,
+    chosen_timeout,
+    set_text,
+)
 from bytepair_client._call import Call, Method, Plain, Prepared, Response
 from bytepair_client._operations.requests import AllTextOptions, copied, has_more_bytes
-from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout
 from bytepair_client._status import from_item, to_item
-from bytepair_client._text import Segments, Text, checked_iterable, set_text
 
 #: Maximum number of items in a request: the server's default of `max_batch_items`.
 MAX_ITEMS: Final = 1024

@@ -8,12 +8,11 @@ from typing import Any, Final, Literal, Unpack, overload
 
 from bytepair.v1 import chat_pb2
 
+from bytepair_client._arguments import Defaults, DisallowedSpecial, checked_iterable, invalid
 from bytepair_client._call import Call, Method, Plain, Response, method
 from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import Batch, BatchOptions
 from bytepair_client._operations.requests import EncodingOptions, prepared, set_field
-from bytepair_client._options import Defaults, invalid
-from bytepair_client._text import DisallowedSpecial, checked_iterable
 
 COUNT_CHAT = method(chat_pb2.CountChatRequest, chat_pb2.CountChatResponse)
 ENCODE_CHAT = method(chat_pb2.EncodeChatRequest, chat_pb2.EncodeChatResponse)

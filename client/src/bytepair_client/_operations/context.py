@@ -8,6 +8,13 @@ from typing import Any, Literal, Unpack, overload
 
 from bytepair.v1 import context_pb2
 
+from bytepair_client._arguments import (
+    NOT_GIVEN,
+    Defaults,
+    DisallowedSpecial,
+    chosen_timeout,
+    set_text,
+)
 from bytepair_client._call import Call, Fallback, StreamCall, method
 from bytepair_client._errors import InvalidUtf8, TokenizerError
 from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
@@ -27,8 +34,6 @@ from bytepair_client._operations.requests import (
     text_stream,
     within,
 )
-from bytepair_client._options import NOT_GIVEN, Defaults, chosen_timeout
-from bytepair_client._text import DisallowedSpecial, set_text
 
 TRUNCATE = method(context_pb2.TruncateRequest, context_pb2.TruncateResponse)
 BATCH_TRUNCATE = method(context_pb2.BatchTruncateRequest, context_pb2.BatchTruncateResponse)

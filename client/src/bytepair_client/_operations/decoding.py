@@ -9,6 +9,16 @@ from typing import Any, Literal, Unpack, overload
 
 from bytepair.v1 import stream_pb2, tokenizer_pb2
 
+from bytepair_client._arguments import (
+    BYTES_PER_ID,
+    NOT_GIVEN,
+    Defaults,
+    Timeout,
+    checked_iterable,
+    invalid,
+    listed_ids,
+    set_ids,
+)
 from bytepair_client._call import Call, Fallback, Plain, StreamCall, method
 from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import Batch, BatchOptions
@@ -21,15 +31,7 @@ from bytepair_client._operations.requests import (
     timeout_for,
     within,
 )
-from bytepair_client._options import (
-    BYTES_PER_ID,
-    NOT_GIVEN,
-    Defaults,
-    Timeout,
-    invalid,
-)
 from bytepair_client._send_buffers import IdsBuffer
-from bytepair_client._text import checked_iterable, listed_ids, set_ids
 
 DECODE = method(tokenizer_pb2.DecodeRequest, tokenizer_pb2.DecodeResponse)
 BATCH_DECODE = method(tokenizer_pb2.BatchDecodeRequest, tokenizer_pb2.BatchDecodeResponse)

@@ -9,11 +9,17 @@ from types import MappingProxyType
 from bytepair.v1 import chat_pb2, encoding_pb2, token_pb2, tokenizer_pb2
 from grpc_health.v1 import health_pb2
 
+from bytepair_client._arguments import (
+    MAX_TOKEN_ID,
+    NOT_GIVEN,
+    Defaults,
+    Timeout,
+    chosen_timeout,
+    utf8,
+)
 from bytepair_client._call import Call, Method, method
 from bytepair_client._errors import UnknownTokenId
 from bytepair_client._operations.requests import described, named_encoding
-from bytepair_client._options import NOT_GIVEN, Defaults, Timeout, chosen_timeout, utf8
-from bytepair_client._text import MAX_TOKEN_ID
 
 LIST_ENCODINGS = method(tokenizer_pb2.ListEncodingsRequest, tokenizer_pb2.ListEncodingsResponse)
 GET_ENCODING = method(tokenizer_pb2.GetEncodingRequest, tokenizer_pb2.GetEncodingResponse)

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Unpack, get_args, overload
 
 from bytepair.v1 import stream_pb2, tokenizer_pb2
 
+from bytepair_client._arguments import Defaults, DisallowedSpecial, Text, invalid, set_text
 from bytepair_client._call import Call, Fallback, StreamCall, messages, method
 from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
@@ -19,8 +20,6 @@ from bytepair_client._operations.requests import (
     text_call,
     text_stream,
 )
-from bytepair_client._options import Defaults, invalid
-from bytepair_client._text import DisallowedSpecial, Text, set_text
 
 ENCODE = method(tokenizer_pb2.EncodeRequest, tokenizer_pb2.EncodeResponse)
 BATCH_ENCODE = method(tokenizer_pb2.BatchEncodeRequest, tokenizer_pb2.BatchEncodeResponse)

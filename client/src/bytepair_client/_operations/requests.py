@@ -11,24 +11,22 @@ from typing import Any, Final, Literal, TypedDict, TypeVar
 
 from google.protobuf.message import Message
 
-from bytepair_client._call import Call, Fallback, Method, Plain, Response, StreamCall, messages
-from bytepair_client._options import (
+from bytepair_client._arguments import (
     NOT_GIVEN,
+    AllowedSpecial,
     Defaults,
+    DisallowedSpecial,
     Fingerprint,
+    Text,
     Timeout,
+    checked_iterable,
     chosen_timeout,
     invalid,
+    set_text,
     utf8,
 )
+from bytepair_client._call import Call, Fallback, Method, Plain, Response, StreamCall, messages
 from bytepair_client._send_buffers import TextBuffer
-from bytepair_client._text import (
-    AllowedSpecial,
-    DisallowedSpecial,
-    Text,
-    checked_iterable,
-    set_text,
-)
 
 DecodeErrors = Literal["replace", "strict"]
 Level = Literal["code_point", "grapheme", "word", "sentence", "line", "paragraph"]

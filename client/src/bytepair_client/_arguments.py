@@ -1,15 +1,93 @@
-"""Text, segments and ids as arguments, and how a request holds them."""
+"""Arguments of methods: their types, their checks, and how a request holds text and ids."""
 
 from __future__ import annotations
 
+import enum
+import math
 from collections.abc import Collection, Iterable, MutableSequence, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
-from bytepair_client._errors import InvalidUtf8, UnknownTokenId
-from bytepair_client._options import invalid, utf8
+from bytepair_client._errors import InvalidOption, InvalidUtf8, UnknownTokenId
 
 MAX_TOKEN_ID: Final = 2**32 - 1
+BYTES_PER_ID: Final = 4  # as the server counts them: an average token of English text
+
+
+class NotGiven(enum.Enum):
+    """The type of NOT_GIVEN, the default of arguments for which None has another meaning."""
+
+    NOT_GIVEN = "<client's default>"
+
+    def __repr__(self) -> str:
+        return self.value
+
+
+NOT_GIVEN: Final = NotGiven.NOT_GIVEN
+Timeout = float | None | NotGiven
+Fingerprint = str | None | NotGiven
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """The client's defaults for arguments of its methods."""
+
+    encoding: str | None  # None if each call must name one
+    expected_fingerprint: str | None  # of `encoding`; None for any
+    timeout: float | None  # seconds; None for no deadline
+    max_unary_bytes: int  # larger inputs are streamed
+
+
+def invalid(field: str, problem: str) -> InvalidOption:
+    """An InvalidOption that the client raises before it sends anything."""
+    return InvalidOption(f"{field}: {problem}", metadata={"field": field})
+
+
+def utf8(field: str, value: str) -> str:
+    """Return `value`.
+
+    Raises:
+        TypeError: It is not a str.
+        InvalidOption: It holds a lone surrogate, as arguments of a command may.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{field} must be a str, not {type(value).__name__}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise invalid(field, "not UTF-8") from None
+    return value
+
+
+def positive(field: str, value: float | None, *, none: str, most: float = 1e9) -> float | None:
+    """Return `value` if it is positive and at most `most`, or None. `none` says in the error what
+    None means. gRPC takes a deadline in some hundred years for one that has passed."""
+    if not isinstance(value, int | float | None):
+        raise TypeError(f"{field} must be a number or None, not {type(value).__name__}")
+    if value is not None and not 0 < value <= most:
+        raise invalid(field, f"must be a number above 0 and at most {most:.0f}, or None for {none}")
+    return value
+
+
+def checked_timeout(timeout: float | None) -> float | None:
+    """Return `timeout` if it is None or a positive number of seconds."""
+    return positive("timeout", timeout, none="no deadline")
+
+
+def chosen_timeout(default: float | None, timeout: Timeout) -> float | None:
+    """The timeout of a call or a whole stream in seconds; None for no deadline."""
+    return default if timeout is NOT_GIVEN else checked_timeout(timeout)
+
+
+def checked_size(field: str, size: int, *, most: float = math.inf) -> int:
+    """Return `size` if it is at least 1 and at most `most`."""
+    if not isinstance(size, int):
+        raise TypeError(f"{field} must be an int, not {type(size).__name__}")
+    if size < 1:
+        raise invalid(field, "must be at least 1")
+    if size > most:
+        raise invalid(field, f"must be at most {most}")
+    return size
 
 
 @dataclass(frozen=True, slots=True)
