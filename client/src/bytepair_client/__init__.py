@@ -25,9 +25,12 @@ else:
 # isort: split
 from bytepair_client import _errors
 from bytepair_client._arguments import NOT_GIVEN, NotGiven, Segments, SpecialToken, Text, special
-from bytepair_client._async_client import AsyncRawResponses, AsyncTokenizerClient
-from bytepair_client._async_stream import AsyncStream
-from bytepair_client._client import RawResponses, TokenizerClient
+from bytepair_client._client import (
+    AsyncRawResponses,
+    AsyncTokenizerClient,
+    RawResponses,
+    TokenizerClient,
+)
 from bytepair_client._errors import *  # noqa: F403
 from bytepair_client._operations.batches import error_of
 from bytepair_client._operations.context import Chunk, Finding, Inspection
@@ -39,7 +42,7 @@ from bytepair_client._operations.describing import (
 )
 from bytepair_client._operations.encoding import IdsWithOffsets
 from bytepair_client._options import Tls
-from bytepair_client._stream import Stream
+from bytepair_client._stream import AsyncStream, Stream
 
 __all__ = [
     "NOT_GIVEN",

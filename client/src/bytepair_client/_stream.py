@@ -1,16 +1,21 @@
-"""A synchronous stream: an iterator, and a thread that reads the source."""
+"""The streams of both clients: iterators, and the thread or task that reads the source."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from contextlib import nullcontext
 from contextvars import copy_context
-from typing import Any, Self, cast
+from typing import Any, Generic, Self, cast
 
 import grpc
 
 from bytepair_client._call import Plain, Response, StreamCall, run
-from bytepair_client._stream_state import BaseStream, StreamState
+from bytepair_client._stream_state import BaseStream, Source, StreamState
+
+#: The status arrives with the last response, or right after it.
+STATUS_WITHIN_S = 5.0
 
 
 class Stream(BaseStream[Response, Plain], Iterator[Plain]):
@@ -149,3 +154,215 @@ class _SharedState(StreamState[Response, Plain]):
         with self.lock:
             self.over = True
             self.changed()
+
+
+class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
+    """An asynchronous iterator of the results of a stream: a Stream for asyncio.
+
+    A task reads the source, which may be asynchronous. Cancelling the task that waits for a result
+    cancels the call and an asynchronous source too.
+    """
+
+    _state: _TaskState[Response, Plain]
+
+    def __init__(self, client: Any, call: StreamCall[Response, Plain]) -> None:
+        super().__init__(client, call, _TaskState(call))
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Plain:
+        value = await self._next()
+        if value is None:
+            raise StopAsyncIteration
+        return value
+
+    async def aclose(self) -> None:
+        """Cancel the call unless it has ended. The iterator ends, after the source."""
+        self._source = None
+        await asyncio.gather(*self._state.stop(cancel=True), return_exceptions=True)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+    def __del__(self) -> None:
+        self._state.drop()
+
+    async def _wait(self, seconds: float) -> bool:
+        self._state.attempt += 1
+        self._state.changed()
+        await asyncio.sleep(seconds)
+        return not self._state.over
+
+    def _begin(self, source: Source | None) -> None:
+        requests = self._state.requests(self._state.attempt)
+        rpc, seconds = self._client._rpc(self._method), self._attempts.begin()
+        call = rpc(requests, timeout=seconds, metadata=self._client._metadata)
+        self._state.begin(Responses(call), source)
+
+    async def _receive(self, call: Responses[Response]) -> Response | None:
+        try:
+            response: Response | None = await self._client._wait(call.read(), self._timeout)
+        except asyncio.CancelledError:
+            if not is_being_cancelled():
+                self._state.raise_failure()  # the source failed and cancelled the call
+            raise
+        return response
+
+
+class _TaskState(StreamState[Response, Plain]):
+    """The state, shared by three tasks: the source's, gRPC's and the reader's."""
+
+    def __init__(self, call: StreamCall[Response, Plain]) -> None:
+        super().__init__(call)
+        self.lock = nullcontext()
+        self._change = asyncio.Event()
+        self._filling: Any = None  # the task that reads the source
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def begin(self, call: Responses[Response], source: Source | None) -> None:
+        """Start reading the source, or continue if it is None, for this call."""
+        self.call = call
+        self._loop = asyncio.get_running_loop()
+        if source is not None:
+            if self._filling is not None:
+                self._filling.cancel()
+            self._filling = self._loop.create_task(self._fill(source))
+
+    def changed(self) -> None:
+        self._change.set()
+
+    def read(self, response: Response) -> Iterable[Plain]:
+        values = super().read(response)
+        if self.over and self._filling is not None:
+            self._filling.cancel()  # an asynchronous source may wait for long
+        return values
+
+    def stop(self, *, cancel: bool) -> list[asyncio.Task[None]]:
+        """End the stream, and cancel the call if wanted. Returns the source's task, if it has
+        started; it ends soon."""
+        call, self.call = self.call, None
+        if cancel and call is not None:
+            call.cancel()  # before the requests end, as in the threaded stream
+        self.over = True
+        self.changed()
+        filling, self._filling = self._filling, None
+        if filling is not None:
+            filling.cancel()
+        return [] if filling is None else [filling]
+
+    def drop(self) -> None:
+        """Stop, from any thread, because any may run the garbage collector."""
+        if self.call is not None and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(lambda: self.stop(cancel=True))
+
+    async def _fill(self, source: Source) -> None:
+        try:
+            if isinstance(source, AsyncIterable):
+                async for item in source:
+                    await self._put(item)
+            else:
+                for item in source:
+                    await self._put(item)
+                    await asyncio.sleep(0)  # let other tasks run
+        except BaseException as error:  # raised by the reader
+            if is_being_cancelled():
+                raise  # the reader stopped this task
+            self.failure = error
+        self.source_ended = True
+        self.changed()
+        if self.has_failed and self.call is not None:
+            self.call.cancel()  # wakes the reader
+
+    async def _put(self, item: Any) -> None:
+        for part in self.buffer.parts(item):
+            while self.buffer.is_full:
+                self._change.clear()
+                await self._change.wait()
+            self.buffer.put(part)
+            self.changed()
+
+    async def requests(self, attempt: int) -> AsyncIterator[bytes]:
+        """The requests of an attempt. A task of gRPC iterates them."""
+        while not (self.over or self.attempt != attempt or self.is_complete):
+            if self.can_take:
+                yield self.take()
+            else:
+                self._change.clear()
+                await self._change.wait()
+
+
+class Responses(Generic[Response]):
+    """The responses of a bidirectional call of grpc.aio, and the server's status.
+
+    A write after the end of the call fails. This is normal: the server matched a stop string, or
+    failed the stream. grpc.aio then replaces the status by INTERNAL, even if it has arrived, and
+    its `read` skips the remaining responses (https://github.com/grpc/grpc/issues/36066). Here the
+    status is recorded when it arrives, and responses are read by iteration, which skips none.
+    """
+
+    def __init__(self, call: Any) -> None:
+        """Wrap a grpc.aio.StreamStreamCall that has just started."""
+        self._call = call
+        self._answers = aiter(call)
+        self._has_status = asyncio.Event()
+        self._failure: grpc.aio.AioRpcError | None = None  # the server's status; None for OK
+        call.add_done_callback(self._note)
+
+    async def read(self) -> Response | None:
+        """The next response; None after the last. Raises AioRpcError after the last response of a
+        failed call."""
+        try:
+            response: Response = await anext(self._answers)
+            return response
+        except StopAsyncIteration:
+            return None
+        except grpc.aio.AioRpcError as error:
+            if not _is_of_a_write(error):
+                raise
+            try:
+                await asyncio.wait_for(self._has_status.wait(), STATUS_WITHIN_S)
+            except TimeoutError:
+                raise error from None
+            if self._failure is not None:
+                raise self._failure from None
+            return None
+
+    def cancel(self) -> None:
+        """Cancel the call, unless it has ended."""
+        self._call.cancel()
+
+    def _note(self, call: Any) -> None:
+        """Record the status of the call. grpc.aio calls this whenever it sets one."""
+        # The only public way to the complete status. The call has one, so this does not suspend.
+        status = call.wait_for_connection()
+        try:
+            status.send(None)
+        except StopIteration:
+            self._has_status.set()
+        except grpc.aio.AioRpcError as error:
+            if not _is_of_a_write(error):
+                self._failure = error
+                self._has_status.set()
+        except asyncio.CancelledError:
+            pass  # the reader is cancelled too
+        finally:
+            status.close()
+
+
+def _is_of_a_write(error: grpc.aio.AioRpcError) -> bool:
+    """Whether grpc.aio made this status from a failed write."""
+    return (
+        error.code() is grpc.StatusCode.INTERNAL
+        and "execute_batch" in (error.debug_error_string() or "")
+        and not error.trailing_metadata()
+    )
+
+
+def is_being_cancelled() -> bool:
+    """Whether the current task was cancelled, and not only what it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
