@@ -1,15 +1,14 @@
-"""The commands: each calls the server and prints the result."""
+"""The commands and their options: each calls the server and prints the result."""
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, fields
+from collections.abc import Callable
+from dataclasses import asdict
 from functools import wraps
 from inspect import getdoc
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args
 
 from bytepair.v1.chat_pb2 import ACCURACY_EXACT
 
@@ -19,29 +18,19 @@ from bytepair_client._cli.output import (
     ExitStatus,
     Result,
     Results,
+    described,
+    fields_of,
     shown,
     write,
+    write_ids,
+    write_json,
     write_text,
-)
-from bytepair_client._cli.parser import (
-    CHAT_FORMAT,
-    DECODING,
-    ENCODING,
-    OVERLAP,
-    SPECIAL,
-    TRUNCATING,
-    Command,
-    Options,
-    files,
-    names,
-    size,
 )
 from bytepair_client._client import TokenizerClient
 from bytepair_client._errors import InvalidOption
+from bytepair_client._operations.context import Keep
 from bytepair_client._operations.describing import ChatFormatInfo, EncodingInfo
-
-# Above this number, special tokens are listed in JSON only.
-MAX_LISTED = 20
+from bytepair_client._operations.requests import Level
 
 Run = Callable[[TokenizerClient, Namespace], ExitStatus]
 OfInput = Callable[[TokenizerClient, Namespace, Input], Result]
@@ -50,6 +39,118 @@ Info = TypeVar("Info", EncodingInfo, ChatFormatInfo)
 TEXT = "UTF-8 text"
 IDS = "ids, separated by white space or commas, or a JSON list,"
 CHAT = 'JSON, a list of messages or {"messages": …, "tools": …},'
+
+#: Options, each as the arguments of `add_argument`.
+Options = tuple[tuple[tuple[str, ...], dict[str, Any]], ...]
+
+
+def option(names: str, explanation: str, **others: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """One option. `names` ends with the name of its value, if it has one."""
+    words = names.split()
+    if words[-1].isupper():
+        others["metavar"] = words.pop()
+    return tuple(words), {"help": explanation, **others}
+
+
+ENCODING: Options = (
+    option(
+        "-e --encoding --model NAME",
+        "required: the name of an encoding, or of a model that uses it, such as o200k_base or "
+        "gpt-4o",
+    ),
+    option(
+        "--expected-fingerprint FINGERPRINT",
+        "fail unless the server's encoding has this fingerprint",
+    ),
+)
+
+SPECIAL: Options = (
+    option(
+        "--allowed-special TOKEN",
+        "make this special token in the text a control token; may be repeated; 'all' for all that "
+        "the server permits",
+        action="append",
+        default=[],
+    ),
+    option(
+        "--disallowed-special",
+        "how other special tokens in the text are treated: as an error, or as ordinary text "
+        "(default: reject in encode, else as-text)",
+        choices=["reject", "as-text"],
+    ),
+    option(
+        "--add-special-tokens",
+        "add the encoding's template around each text, if the server permits it",
+        action="store_true",
+    ),
+)
+
+DECODING: Options = (
+    option(
+        "--errors",
+        "what to write for bytes that are not UTF-8: U+FFFD, an error, or the unchanged bytes "
+        "(default: %(default)s)",
+        choices=["replace", "strict", "bytes"],
+        default="replace",
+    ),
+    option("--skip-special-tokens", "omit special tokens", action="store_true"),
+)
+CHAT_FORMAT = option(
+    "--format NAME",
+    "the chat format, such as openai-chat; 'bytepair chat-formats' lists them",
+    required=True,
+)
+TRUNCATING: Options = (
+    option(
+        "--keep",
+        "which part to keep (default: %(default)s)",
+        choices=get_args(Keep),
+        default="start",
+    ),
+    option("--marker TEXT", "text to put where text was omitted; its tokens count", default=""),
+)
+OVERLAP = option(
+    "--overlap-tokens N",
+    "maximum number of tokens that a chunk shares with the one before it (default: 0)",
+    type=int,
+    default=0,
+)
+
+
+def size(level: str) -> Options:
+    """The options for a number of tokens, and for the level at which text is cut."""
+    return (
+        option(
+            "--max-tokens N", "maximum number of tokens of each result", type=int, required=True
+        ),
+        option(
+            "--level",
+            "where text may be cut (default: %(default)s)",
+            choices=get_args(Level),
+            default=level,
+        ),
+    )
+
+
+def names(explanation: str) -> Options:
+    """Any number of names."""
+    return (option("names", explanation, nargs="*", metavar="NAME"),)
+
+
+def files(content: str) -> Options:
+    """Any number of files that hold `content`."""
+    explanation = f"{content} in a file; '-' or no file: standard input"
+    return (option("files", explanation, nargs="*", default=["-"], metavar="FILE"),)
+
+
+class Command(NamedTuple):
+    """One command."""
+
+    run: Callable[[TokenizerClient, Namespace], ExitStatus]
+    summary: str  # one line of `bytepair --help`
+    description: str
+    options: Options
+
 
 #: By name, in the order of `--help`.
 COMMANDS: dict[str, Command] = {}
@@ -103,7 +204,7 @@ def count(client: TokenizerClient, args: Namespace, source: Input) -> Result:
 def count_chat(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Print the number of tokens of each chat as the model sees it, and whether that is exact or an
     estimate."""
-    messages, tools = _chat(source.name, source.whole_text())
+    messages, tools = source.chat()
     try:
         response = client.with_raw_response.count_chat(messages, format=args.format, tools=tools)
     except InvalidOption as error:
@@ -125,26 +226,6 @@ def count_chat(client: TokenizerClient, args: Namespace, source: Input) -> Resul
     return Result(result, response, f"{response.count}{source.suffix} ({accuracy})")
 
 
-def _chat(name: str, text: str) -> tuple[list[Any], list[Any]]:
-    """The messages and tools of a file: a list of messages, or an object with both."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        where = ""
-        if isinstance(error, json.JSONDecodeError):
-            where = f" at line {error.lineno} column {error.colno}"
-        raise CommandError(f"{shown(name)}: not JSON{where}") from None
-    if isinstance(value, dict):
-        messages, tools = value.get("messages"), value.get("tools") or []
-    else:
-        messages, tools = value, []
-    if not isinstance(messages, list) or not isinstance(tools, list):
-        raise CommandError(
-            f'{shown(name)}: expected a list of messages, or an object with "messages"'
-        )
-    return messages, tools
-
-
 @command("encode text as token ids", (*ENCODING, *SPECIAL, *files(TEXT)))
 @each_input
 def encode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
@@ -157,7 +238,7 @@ def encode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     if args.json:
         ids = list(chain.from_iterable(stream))
         return Result({"ids": ids}, stream.last)
-    _write_line(stream)
+    write_ids(stream)
     return Result({}, stream.last)
 
 
@@ -244,7 +325,7 @@ def _split(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     )
     named = {"file": source.name} if source.suffix else {}
     for chunk in chunks:
-        write_text(json.dumps({**named, **asdict(chunk)}, ensure_ascii=False) + "\n")
+        write_json({**named, **asdict(chunk)}, ensure_ascii=False)
     return Result({})
 
 
@@ -298,7 +379,8 @@ def special_options(args: Namespace) -> dict[str, Any]:
 )
 def encodings(client: TokenizerClient, args: Namespace) -> ExitStatus:
     """List the server's encodings, or describe those that are named."""
-    return _describe(args, client.list_encodings, client.get_encoding, _listed_encoding)
+    found = list(map(client.get_encoding, args.names)) or client.list_encodings()
+    return _describe(args, found, _listed_encoding)
 
 
 @command(
@@ -306,41 +388,27 @@ def encodings(client: TokenizerClient, args: Namespace) -> ExitStatus:
 )
 def chat_formats(client: TokenizerClient, args: Namespace) -> ExitStatus:
     """List the server's chat formats, or describe those that are named."""
-    return _describe(args, client.list_chat_formats, client.get_chat_format, _listed_format)
+    found = list(map(client.get_chat_format, args.names)) or client.list_chat_formats()
+    return _describe(args, found, _listed_format)
 
 
 @command("check whether the server is serving", ())
 def health(client: TokenizerClient, args: Namespace) -> ExitStatus:
     """Ask the server's health service; the exit status is 0 if it is serving and 1 otherwise."""
     status = client.health()
-    text = _json({"target": client.target, "status": status})
-    write_text(text if args.json else f"{client.target}: {status}\n")
+    if args.json:
+        write_json({"target": client.target, "status": status})
+    else:
+        write_text(f"{client.target}: {status}\n")
     return ExitStatus.OK if status == "SERVING" else ExitStatus.FAILED
 
 
-def _write_line(stream: Iterable[list[int]]) -> None:
-    """Write ids when they arrive, on one line, and end the line in any case."""
-    separator = ""
-    try:
-        for ids in stream:
-            write_text(separator + " ".join(map(str, ids)))
-            separator = " "
-    finally:
-        if separator:
-            write_text("\n")
-
-
-def _describe(
-    args: Namespace,
-    every: Callable[[], list[Info]],
-    one: Callable[[str], Info],
-    listed: Callable[[Info], str],
-) -> ExitStatus:
-    found = [one(name) for name in args.names] if args.names else every()
+def _describe(args: Namespace, found: list[Info], listed: Callable[[Info], str]) -> ExitStatus:
+    """Print descriptions: as JSON, in full if they were named, else listed."""
     if args.json:
-        write_text(_json([_fields(info) for info in found]))
+        write_json(list(map(fields_of, found)))
     elif args.names:
-        write_text("\n".join(map(_described, found)))
+        write_text("\n".join(map(described, found)))
     else:
         write_text("".join(map(listed, found)))
     return ExitStatus.OK
@@ -353,27 +421,3 @@ def _listed_encoding(info: EncodingInfo) -> str:
 
 def _listed_format(info: ChatFormatInfo) -> str:
     return f"{info.name:15} {'exact' if info.is_exact else 'estimate':9} {info.audience}\n"
-
-
-def _described(info: EncodingInfo | ChatFormatInfo) -> str:
-    lines = []
-    for name, value in _fields(info).items():
-        if isinstance(value, dict):
-            value = [f"{token} {token_id}" for token, token_id in value.items()]
-            if len(value) > MAX_LISTED:
-                value = (f"{len(value)}; --json lists them",)
-        if isinstance(value, list | tuple):
-            value = ", ".join(value) or "none"
-        lines.append(f"{name + ':':16} {value}\n")
-    return "".join(lines)
-
-
-def _fields(info: EncodingInfo | ChatFormatInfo) -> dict[str, Any]:
-    named = {field.name: getattr(info, field.name) for field in fields(info)}
-    return {
-        name: dict(value) if isinstance(value, Mapping) else value for name, value in named.items()
-    }
-
-
-def _json(value: object) -> str:
-    return json.dumps(value) + "\n"

@@ -1,9 +1,10 @@
-"""Files and standard input, as text or as token ids."""
+"""Files and standard input, as text, token ids or a chat."""
 
 from __future__ import annotations
 
 import codecs
 import io
+import json
 import os
 import re
 import sys
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from time import monotonic
+from typing import Any
 
 from bytepair_client._cli.output import STANDARD_INPUT, CommandError, shown
 from bytepair_client._options import DEFAULT_MAX_UNARY_BYTES
@@ -96,6 +98,27 @@ class Input:
                     )
             yield list(map(int, words))
             count += len(words)
+
+    def chat(self) -> tuple[list[Any], list[Any]]:
+        """The messages and tools of a chat: a list of messages, or an object with both.
+
+        Raises:
+            CommandError: It cannot be read, or is not such JSON.
+        """
+        try:
+            value = json.loads(self.whole_text())
+        except (ValueError, RecursionError) as error:
+            where = ""
+            if isinstance(error, json.JSONDecodeError):
+                where = f" at line {error.lineno} column {error.colno}"
+            raise CommandError(f"{shown(self.name)}: not JSON{where}") from None
+        chat = value if isinstance(value, dict) else {"messages": value}
+        messages, tools = chat.get("messages"), chat.get("tools") or []
+        if not isinstance(messages, list) or not isinstance(tools, list):
+            raise CommandError(
+                f'{shown(self.name)}: expected a list of messages, or an object with "messages"'
+            )
+        return messages, tools
 
     def _elements(self, texts: Iterable[str]) -> Iterator[list[str]]:
         """The elements of a JSON list, after its opening bracket."""

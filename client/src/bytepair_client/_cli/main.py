@@ -1,4 +1,4 @@
-"""The main function: connect, run the command, report errors, and return the exit status.
+"""The main function: parse the arguments, connect, run the command, and report errors.
 
 Other distributions add commands as entry points of the group `bytepair.commands`, named like the
 command. An entry point is a module or object with two members: `SUMMARY`, one line for
@@ -15,24 +15,73 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from bytepair_client import __version__
 from bytepair_client import _errors as errors
-from bytepair_client._cli.commands import COMMANDS
+from bytepair_client._cli.commands import COMMANDS, Options, option
 from bytepair_client._cli.output import CommandError, ExitStatus, in_options
-from bytepair_client._cli.parser import (
-    API_KEY_VARIABLE,
-    ENCODING_VARIABLE,
-    TARGET_VARIABLE,
-    TLS_VARIABLES,
-    build_parser,
-)
 from bytepair_client._client import TokenizerClient
-from bytepair_client._options import DEFAULT_TARGET, DEFAULT_TIMEOUT_S, Tls
+from bytepair_client._options import DEFAULT_MAX_UNARY_BYTES, DEFAULT_TARGET, DEFAULT_TIMEOUT_S, Tls
 
 GROUP: Final = "bytepair.commands"
 
 #: The commands of bytepair-tools, for the message if it is not installed.
 TOOLS: Final = frozenset(
     ("audit", "corpus", "count-pretokens", "evaluate", "explain", "extend", "inspect", "train")
+)
+
+TARGET_VARIABLE = "BYTEPAIR_TARGET"
+ENCODING_VARIABLE = "BYTEPAIR_ENCODING"
+API_KEY_VARIABLE = "BYTEPAIR_API_KEY"
+#: By argument, in the order of the fields of `Tls`.
+TLS_VARIABLES = {
+    "tls_ca": "BYTEPAIR_TLS_CA",
+    "tls_cert": "BYTEPAIR_TLS_CERT",
+    "tls_key": "BYTEPAIR_TLS_KEY",
+    "tls_server_name": "BYTEPAIR_TLS_SERVER_NAME",
+}
+
+_DESCRIPTION = "Count, encode and decode tokens by a bytepair tokenizer server."
+
+_EPILOG = f"""\
+examples:
+  bytepair encodings                                the server's encodings
+  bytepair count -e o200k_base *.md                 tokens of each file, and the total
+  echo -n "Hello" | bytepair encode --model gpt-4o
+  bytepair encode -e o200k_base a.txt | bytepair decode -e o200k_base | cmp - a.txt
+  bytepair truncate -e o200k_base --max-tokens 1000 --keep end log.txt
+  bytepair split -e o200k_base --max-tokens 512 book.txt
+
+environment:
+  {TARGET_VARIABLE}     the server, where --target is not given
+  {ENCODING_VARIABLE}   the encoding, where --encoding is not given
+  {API_KEY_VARIABLE}    the API key, where --api-key-file is not given
+  BYTEPAIR_TLS_CA, BYTEPAIR_TLS_CERT, BYTEPAIR_TLS_KEY, BYTEPAIR_TLS_SERVER_NAME
+                      each as the option of its name, where that is not given
+
+exit status:
+  0    done; for health: the server is serving
+  1    at least one input was rejected or failed; for health: not serving, or no answer
+  2    wrong usage
+  3    no answer from the server, it is overloaded, or this caller's quota is used up: a later
+       attempt may succeed
+  130  interrupted; 141  the reader of the output went away
+"""
+
+_JSON = option("--json", "print JSON", action="store_true")
+_SERVER: Options = (
+    option("--target HOST:PORT", f"address of the server (default: {DEFAULT_TARGET})"),
+    option(
+        "--timeout SECONDS",
+        f"deadline of each call (default: {DEFAULT_TIMEOUT_S:g}; none for an input of more than "
+        f"{DEFAULT_MAX_UNARY_BYTES >> 20} MiB, if the command can stream it)",
+        type=float,
+    ),
+    option("--api-key-file FILE", "a file that holds the API key"),
+    option("--tls", "use TLS, and trust public certificate authorities", action="store_true"),
+    option("--tls-ca FILE", "use TLS, and trust these root certificates (PEM)"),
+    option("--tls-cert FILE", "use TLS with this client certificate (PEM)"),
+    option("--tls-key FILE", "the private key of --tls-cert (PEM)"),
+    option("--tls-server-name NAME", "the name that the server's certificate must have"),
 )
 
 
@@ -50,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if command not in COMMANDS:
             return _run_other(command, arguments)
-        args = build_parser(COMMANDS).parse_args(arguments)
+        args = _parser({}).parse_args(arguments)
         with _connect(args, os.environ) as client:
             return COMMANDS[command].run(client, args)
     except (CommandError, errors.TokenizerError) as error:
@@ -89,12 +138,36 @@ def _run_other(command: str, arguments: Sequence[str]) -> int:
     from difflib import get_close_matches
 
     summaries = _summaries()
-    parser = build_parser(COMMANDS, summaries)
+    parser = _parser(summaries)
     similar = get_close_matches(command, [*COMMANDS, *summaries], 1)
     if similar:
         parser.error(f"unknown command {command!r}; did you mean {similar[0]}?")
     parser.parse_args(arguments)
     raise AssertionError("unreachable: the parser exits for an unknown command")
+
+
+def _parser(others: Mapping[str, str]) -> argparse.ArgumentParser:
+    """The parser. `others` are the summaries of other distributions' commands, only listed."""
+    # Abbreviations would break with later options.
+    layout: Any = {"allow_abbrev": False, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    parser = argparse.ArgumentParser(
+        prog="bytepair", description=_DESCRIPTION, epilog=_EPILOG, **layout
+    )
+    parser.add_argument("--version", action="version", version=f"bytepair {__version__}")
+    group = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        made = group.add_parser(
+            name, help=command.summary, description=command.description, **layout
+        )
+        for flags, arguments in (*command.options, _JSON):
+            made.add_argument(*flags, **arguments)
+        server = made.add_argument_group("server")
+        for flags, arguments in _SERVER:
+            server.add_argument(*flags, **arguments)
+    for name, summary in others.items():
+        if name not in COMMANDS:
+            group.add_parser(name, help=summary.replace("%", "%%"), add_help=False)
+    return parser
 
 
 def _connect(args: argparse.Namespace, environment: Mapping[str, str]) -> TokenizerClient:

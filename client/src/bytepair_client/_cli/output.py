@@ -10,9 +10,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any
 
@@ -20,6 +20,8 @@ from bytepair_client import _errors as errors
 
 STANDARD_INPUT = "-"
 _STANDARD_OUTPUT = 1
+# Above this number, special tokens are listed in JSON only.
+MAX_LISTED = 20
 # Remedies in messages of the library and the server, as options of the command.
 _REMEDIES = {
     "disallowed_special=()": "--disallowed-special as-text",
@@ -118,6 +120,42 @@ def write_text(text: str) -> None:
     write(text.encode(errors="surrogateescape"))
 
 
+def write_json(value: object, *, ensure_ascii: bool = True) -> None:
+    """Write a value as a line of JSON."""
+    write_text(json.dumps(value, ensure_ascii=ensure_ascii, default=dict) + "\n")
+
+
+def write_ids(stream: Iterable[list[int]]) -> None:
+    """Write ids when they arrive, on one line, and end the line in any case."""
+    separator = ""
+    try:
+        for ids in stream:
+            write_text(separator + " ".join(map(str, ids)))
+            separator = " "
+    finally:
+        if separator:
+            write_text("\n")
+
+
+def described(info: Any) -> str:
+    """A line for each field of a description."""
+    lines = []
+    for name, value in fields_of(info).items():
+        if isinstance(value, Mapping):
+            value = [f"{token} {token_id}" for token, token_id in value.items()]
+            if len(value) > MAX_LISTED:
+                value = [f"{len(value)}; --json lists them"]
+        if isinstance(value, list | tuple):
+            value = ", ".join(value) or "none"
+        lines.append(f"{name + ':':16} {value}\n")
+    return "".join(lines)
+
+
+def fields_of(info: Any) -> dict[str, Any]:
+    """The fields of a dataclass by name."""
+    return {field.name: getattr(info, field.name) for field in fields(info)}
+
+
 # Errors of a single input. Any other error ends the command.
 _OF_ONE_INPUT = (
     errors.BudgetTooSmall,
@@ -191,7 +229,7 @@ class Results:
         total = sum(fields.get("count", 0) for fields in self._files)
         if self._as_json:
             value = {**self._encoding, "files": self._files}
-            write_text(json.dumps(value | {"total": total} if sums else value) + "\n")
+            write_json(value | {"total": total} if sums else value)
         elif sums and len(self._files) > 1:
             write_text(f"{total:9} total\n")
         return self._status

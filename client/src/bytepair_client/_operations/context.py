@@ -296,10 +296,7 @@ def split(
 
 
 def split_stream(
-    defaults: Defaults,
-    pieces: Pieces,
-    max_tokens: int,
-    **options: Unpack[SplitOptions],
+    defaults: Defaults, pieces: Pieces, max_tokens: int, **options: Unpack[SplitOptions]
 ) -> StreamCall[context_pb2.SplitStreamResponse, Chunk]:
     """Split a text that arrives in pieces, of any length and cut anywhere.
 
