@@ -7,7 +7,6 @@ gRPC's own retries are off: when they retry a stream, they may lose a message or
 from __future__ import annotations
 
 import random
-import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from threading import Event, Lock
@@ -121,10 +120,8 @@ class BaseClient(ABC):
         if not isinstance(tls, bool | Tls):
             raise TypeError(f"tls must be a bool or a Tls, not {type(tls).__name__}")
         self._tls = Tls() if tls is True else tls or None
-        self._credentials: grpc.ChannelCredentials | None = None
-        self._context: ssl.SSLContext | None = None
-        if self._tls is not None:
-            self._credentials, self._context = self._tls.load()
+        loaded: Any = (None, None) if self._tls is None else self._tls.load()
+        self._credentials, self._context = loaded
         self._server_name = None if self._tls is None else self._tls.server_name
         sizes = max_request_bytes, max_response_bytes
         self._arguments = options.channel_arguments(
@@ -142,12 +139,7 @@ class BaseClient(ABC):
     async def _send(
         self, method: Method[Response], payload: bytes, seconds: float | None, timeout: float | None
     ) -> Response:
-        """Send a request and wait for the response.
-
-        Args:
-            seconds: The time left for this attempt.
-            timeout: The timeout of the whole call, for error messages.
-        """
+        """Send a request and wait for the response, for these seconds; errors name `timeout`."""
 
     @abstractmethod
     async def _sleep(self, seconds: float) -> None:
@@ -161,8 +153,7 @@ class BaseClient(ABC):
     async def _run_all(
         self, function: Work[R], arguments: Iterable[Any], take: Callable[[R], None]
     ) -> None:
-        """Run `function` on every argument, at most MAX_UNDER_WAY at a time. Pass the results to
-        `take` in order."""
+        """Run `function` on all arguments, MAX_UNDER_WAY at a time; `take` the results in order."""
 
     def _rpc(self, method: Method[Any]) -> Callable[..., Any]:
         """The gRPC callable of `method`. The first use opens the channel."""
@@ -284,8 +275,7 @@ class Attempts:
     """The attempts of one call or stream."""
 
     def __init__(self, client: BaseClient, timeout: float | None) -> None:
-        """Start no attempt yet. `timeout` is the number of seconds for all attempts, waits for a
-        quota excluded; None for no deadline."""
+        """`timeout` is in seconds for all attempts, without waits for a quota."""
         self._client: Final = client
         self._timeout: Final = timeout
         self._until: float | None = None
@@ -303,8 +293,7 @@ class Attempts:
 
     @property
     def repeated(self) -> int:
-        """The number of attempts after the first one, or after the one that a stream advanced
-        in."""
+        """The number of attempts after the first, or after the one in which a stream advanced."""
         return self._client._max_attempts - self._left - 1
 
     def progressed(self) -> None:

@@ -161,19 +161,11 @@ def unexpected(called: str, name: str) -> TypeError:
 
 
 def method_of(
-    operation: Callable[..., Any], carry_out: Callable[[Any, Any], Any]
+    operation: Callable[..., Any], carry_out: Callable[[Any, Any], Any], *, waits: bool = False
 ) -> Callable[..., Any]:
-    """A method of a client that makes the call of `operation` and runs it.
-
-    Its signature names every option, for `help()`. It raises TypeError for too many positional
-    arguments and for unknown ones.
-
-    Args:
-        operation: Makes a call from the client's Defaults and the method's arguments.
-        carry_out: Sends the call that `operation` made and returns the method's result, given the
-            object that the method is called on, and the call. If it is a coroutine function, so is
-            the method.
-    """
+    """A method of a client, or if it `waits`, a coroutine function, with a signature that names
+    every option for `help()`. It makes the call of `operation` and returns what `carry_out` gives
+    for its object and the call."""
     signature = _signature(operation)
     parameters = list(signature.parameters.values())[1:]
     positional = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
@@ -198,7 +190,7 @@ def method_of(
     async def coroutine(self: Any, /, *arguments: Any, **options: Any) -> Any:
         return await called(self, arguments, options)
 
-    made: Any = coroutine if inspect.iscoroutinefunction(carry_out) else method
+    made: Any = coroutine if waits else method
     made.__signature__ = signature
     return cast(Callable[..., Any], made)
 

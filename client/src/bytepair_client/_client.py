@@ -203,39 +203,27 @@ class RawResponses:
     get_token = raw(describing.get_token)
 
 
-async def _value(client: AsyncTokenizerClient, call: Prepared[Any, Plain]) -> Plain:
-    return await call.value(client)
-
-
-async def _response(raw: AsyncRawResponses, call: Prepared[Response, Any]) -> Response:
-    return await call.response(raw._client)
-
-
 def async_plain(
     operation: Callable[Concatenate[Defaults, P], Prepared[Any, Plain]],
 ) -> Callable[Concatenate[AsyncTokenizerClient, P], Coroutine[Any, Any, Plain]]:
-    """A method that returns the plain value of the response."""
-    return method_of(operation, _value)
+    return method_of(operation, lambda client, call: call.value(client), waits=True)
 
 
 def async_raw(
     operation: Callable[Concatenate[Defaults, P], Prepared[Response, Any]],
 ) -> Callable[Concatenate[AsyncRawResponses, P], Coroutine[Any, Any, Response]]:
-    """A method that returns the response message."""
-    return method_of(operation, _response)
+    return method_of(operation, lambda raw, call: call.response(raw._client), waits=True)
 
 
 def async_stream(
     operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Plain]],
 ) -> Callable[Concatenate[AsyncTokenizerClient, P], AsyncStream[Response, Plain]]:
-    """A method that returns an iterator of plain values."""
     return method_of(operation, AsyncStream)
 
 
 def async_raw_stream(
     operation: Callable[Concatenate[Defaults, P], StreamCall[Response, Any]],
 ) -> Callable[Concatenate[AsyncRawResponses, P], AsyncStream[Response, Response]]:
-    """A method that returns an iterator of response messages."""
     return method_of(operation, lambda raw, call: AsyncStream(raw._client, call.with_messages()))
 
 
@@ -281,10 +269,7 @@ class AsyncTokenizerClient(BaseClient):
 
     @property
     def with_raw_response(self) -> AsyncRawResponses:
-        """The same methods, returning messages of `bytepair.v1` instead of plain values.
-
-        These also hold the canonical encoding, its fingerprint, and the error of each batch item.
-        """
+        """As that of TokenizerClient; its methods are awaited."""
         return AsyncRawResponses(self)
 
     async def close(self) -> None:

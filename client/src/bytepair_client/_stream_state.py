@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterable, Iterable
 from contextlib import AbstractContextManager
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, cast
 
 import grpc
 
@@ -35,6 +35,8 @@ class StreamState(ABC, Generic[Response, Plain]):
         advanced: Whether the last response consumed more than all before it, on any connection.
         attempt: The number of the current attempt. Requests of earlier ones end.
         readings: How often the source was read again from its start. Earlier readings stop.
+        first: The first response, on any connection; None before it.
+        latest: The last response; an empty one before the first.
         lock: Guards all but `call`.
     """
 
@@ -59,8 +61,8 @@ class StreamState(ABC, Generic[Response, Plain]):
         # The extra response that a server sends before it fails the stream. It is valid only if the
         # stream does not resume: `released` gives its value then.
         self._extra: Any = None
-        self._first: Any = None
-        self._last: Any = call.method.parse(b"")
+        self.first: Any = None
+        self.latest: Any = call.method.parse(b"")
 
     @abstractmethod
     def changed(self) -> None:
@@ -112,17 +114,15 @@ class StreamState(ABC, Generic[Response, Plain]):
         return not self.over and (self.buffer.can_rewind or self._source is not None)
 
     def resume(self) -> Source | None:
-        """Prepare to resume over another connection. `can_resume` must be true.
-
-        Returns the source if it must be read again from its start; None to continue with it.
-        """
+        """Prepare to resume over another connection. Returns the source if it must be read again
+        from its start; None to continue with it. `can_resume` must be true."""
         with self.lock:
             self._unread.clear()
             self._unread_size = 0
             self._extra = None
             self.changed()
             if self.buffer.can_rewind:
-                self.buffer.rewind(self._first)
+                self.buffer.rewind(self.first)
                 return None
             self.buffer.restart()
             self.source_ended, self.failure = False, None
@@ -130,10 +130,8 @@ class StreamState(ABC, Generic[Response, Plain]):
             return self._source
 
     def read(self, response: Response) -> Iterable[Plain]:
-        """Process a response. Returns its plain values; none, or empty ones without new output.
-
-        Raises InternalError if it is the last one and the server did not receive all input.
-        """
+        """Process a response. Returns its plain values, if any. Raises InternalError if it is the
+        last one and the server did not receive all input."""
         with self.lock:
             self.advanced = False
             self.changed()  # more requests may be sent
@@ -151,27 +149,21 @@ class StreamState(ABC, Generic[Response, Plain]):
             return self._note(response)
 
     def released(self) -> Iterable[Plain]:
-        """The plain values of the extra response, if there is one. Only for a stream that does not
-        resume."""
+        """The plain values of the extra response, if any, of a stream that does not resume."""
         response, self._extra = self._extra, None
         if response is None:
             return ()
         self.buffer.release(response)
         return self._note(response)
 
-    @property
-    def has_results(self) -> bool:
-        """Whether a response was read, on any connection."""
-        return self._first is not None
-
     def _note(self, response: Response) -> Iterable[Plain]:
-        if self._first is None:
-            self._first = type(response)()
-            self._first.CopyFrom(response)
+        if self.first is None:
+            self.first = type(response)()
+            self.first.CopyFrom(response)
         elif self._response_per_request:  # the first response of a later connection has these
             response.ClearField("encoding")
             response.ClearField("fingerprint")
-        self._last = response
+        self.latest = response
         return self._plain(response)
 
     def _check_consumed(self, last: Any) -> None:
@@ -191,17 +183,6 @@ class StreamState(ABC, Generic[Response, Plain]):
         """The number of ids or bytes that the server has consumed."""
         of_ids: int | None = getattr(response, "tokens_consumed", None)
         return int(response.bytes_consumed) if of_ids is None else of_ids
-
-    @property
-    def last(self) -> Response:
-        """The last response, with the encoding and fingerprint of the first one; an empty message
-        before the first response."""
-        last: Any = type(self._last)()
-        last.CopyFrom(self._last)
-        if self._first is not None:
-            last.encoding, last.fingerprint = self._first.encoding, self._first.fingerprint
-        response: Response = last
-        return response
 
 
 class BaseStream(ABC, Generic[Response, Plain]):
@@ -224,7 +205,12 @@ class BaseStream(ABC, Generic[Response, Plain]):
     def last(self) -> Response:
         """The last response: a message of `bytepair.v1`, with the encoding and its fingerprint. An
         empty message before the first result."""
-        return self._state.last
+        first: Any = self._state.first
+        last: Any = self._method.parse(b"")
+        last.CopyFrom(self._state.latest)
+        if first is not None:
+            last.encoding, last.fingerprint = first.encoding, first.fingerprint
+        return cast(Response, last)
 
     @abstractmethod
     async def _wait(self, seconds: float) -> bool:
@@ -273,8 +259,8 @@ class BaseStream(ABC, Generic[Response, Plain]):
         return values
 
     async def _continue(self, failure: TokenizerError) -> Iterable[Plain]:
-        """Resume over another connection. If that is impossible, return the values of an extra
-        response, and raise the failure at the next read."""
+        """Resume. If that is impossible, return the values of an extra response, and raise the
+        failure at the next read."""
         state = self._state
         seconds = self._attempts.wait(failure)
         if (
@@ -287,7 +273,7 @@ class BaseStream(ABC, Generic[Response, Plain]):
         values = state.released()
         await self._client._explain(failure)
         state.buffer.correct(failure)
-        if state.has_results:
+        if state.first is not None:
             if isinstance(failure, Unavailable) and failure.reason is None:
                 self._name_break(failure)
             if not state.buffer.can_rewind:
