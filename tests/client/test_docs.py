@@ -7,7 +7,8 @@ import inspect
 import re
 from pathlib import Path
 
-from bytepair_client import TokenizerClient, _arguments
+import bytepair_client
+from bytepair_client import TokenizerClient
 from bytepair_client._cli.output import ExitStatus
 from support.serving import RunningServer
 
@@ -26,7 +27,7 @@ def test_the_examples_give_what_they_show(server: RunningServer) -> None:
 
 
 def test_the_examples_of_docstrings_give_what_they_show() -> None:
-    result = doctest.testmod(_arguments)
+    result = doctest.testmod(bytepair_client)
     assert (result.attempted, result.failed) == (1, 0)
 
 

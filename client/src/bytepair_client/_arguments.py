@@ -92,7 +92,14 @@ def checked_size(field: str, size: int, *, most: float = math.inf) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SpecialToken:
-    """A special token in `Segments`, made by `special()`."""
+    """A special token for `Segments`; `special` is another name.
+
+    Raises:
+        InvalidOption: `token` is empty or not UTF-8, so no encoding has it.
+
+    >>> Segments([special("<|im_start|>"), "user\\n", "Hello"])
+    Segments([SpecialToken(token='<|im_start|>'), 'user\\n', 'Hello'])
+    """
 
     token: str
 
@@ -101,16 +108,7 @@ class SpecialToken:
             raise invalid("token", "must not be empty")
 
 
-def special(token: str) -> SpecialToken:
-    """A special token for `Segments`.
-
-    Raises:
-        InvalidOption: `token` is empty or not UTF-8, so no encoding has it.
-
-    >>> Segments([special("<|im_start|>"), "user\\n", "Hello"])
-    Segments([SpecialToken(token='<|im_start|>'), 'user\\n', 'Hello'])
-    """
-    return SpecialToken(token)
+special = SpecialToken
 
 
 class Segments(tuple[str | SpecialToken, ...]):

@@ -110,6 +110,7 @@ class Batch(Prepared[Response, list[Plain]]):
         has_deadline = timeout is not NOT_GIVEN and self._timeout is not None
         self._until = monotonic() + (self._timeout or 0) if has_deadline else None
         self._return_exceptions = return_exceptions
+        self._raises = not return_exceptions  # the first error of an item
         self._progress = progress
         self._max_bytes = defaults.max_unary_bytes
         self._max_items = MAX_ITEMS
@@ -117,7 +118,8 @@ class Batch(Prepared[Response, list[Plain]]):
         self._outcomes: list[Any] = []  # the result or error of each item
 
     async def response(self, client: Any) -> Response:
-        await self._run(client, raises=False)
+        self._raises = False
+        await self._run(client)
         response: Any = self._method.parse(b"")
         for name in _NAMES.intersection(response.DESCRIPTOR.fields_by_name):
             setattr(response, name, getattr(self._named, name))
@@ -129,20 +131,16 @@ class Batch(Prepared[Response, list[Plain]]):
         return cast(Response, response)
 
     async def value(self, client: Any) -> list[Plain]:
-        await self._run(client, raises=not self._return_exceptions)
-        if not self._return_exceptions:
-            return list(map(self._plain, self._outcomes))
+        await self._run(client)
         return [
-            cast(Plain, _error(outcome, index)) or self._plain(outcome)
+            cast(Plain, _error(index, outcome)) or self._plain(outcome)
             for index, outcome in enumerate(self._outcomes)
         ]
 
-    async def _run(self, client: Any, *, raises: bool) -> None:
-        """Send all items and collect the outcomes; if `raises`, raise the first error."""
-        send = partial(self._send_or_fail, client)
-        chunks, take = self._chunks(raises=raises), partial(self._take, raises=raises)
+    async def _run(self, client: Any) -> None:
+        """Send all items and collect the outcomes."""
         try:
-            await client._run_all(send, chunks, take)
+            await client._run_all(partial(self._send_or_fail, client), self._chunks(), self._take)
         except errors.TokenizerError as failure:
             if failure.item is None and self._outcomes:
                 failure.add_note(f"{len(self._outcomes)} items of the batch were done before this.")
@@ -162,13 +160,13 @@ class Batch(Prepared[Response, list[Plain]]):
             else:
                 yield Item(message, size, alone)
 
-    def _chunks(self, *, raises: bool) -> Iterator[list[Item]]:
+    def _chunks(self) -> Iterator[list[Item]]:
         """The items of each request; one empty list if there are no items."""
         chunk: list[Item] = []
         size = 0
         is_first = True
         for item in self._items:
-            if item.error is not None and raises:
+            if item.error is not None and self._raises:
                 raise item.error  # before the items around it are sent
             is_full = len(chunk) >= self._max_items or size + item.size > self._max_bytes
             if chunk and is_full:
@@ -179,11 +177,11 @@ class Batch(Prepared[Response, list[Plain]]):
         if chunk or is_first:
             yield chunk
 
-    def _take(self, outcomes: list[Any], *, raises: bool) -> None:
+    def _take(self, outcomes: list[Any]) -> None:
         """Add the outcomes of the next chunk."""
-        if raises:
+        if self._raises:
             for index, outcome in enumerate(outcomes, len(self._outcomes)):
-                error = _error(outcome, index)
+                error = _error(index, outcome)
                 if error is not None:
                     raise error
         self._outcomes += outcomes
@@ -288,7 +286,7 @@ def error_of(result: BatchResult, item: int | None = None) -> errors.TokenizerEr
     return from_item(result.error, item) if result.HasField("error") else None
 
 
-def _error(outcome: Any, index: int) -> errors.TokenizerError | None:
+def _error(index: int, outcome: Any) -> errors.TokenizerError | None:
     if not isinstance(outcome, errors.TokenizerError):
         return error_of(outcome, index)
     if isinstance(outcome, _OF_ONE_ITEM):
