@@ -203,6 +203,9 @@ class RawResponses:
     get_token = raw(describing.get_token)
 
 
+# The same for asyncio.
+
+
 def async_plain(
     operation: Callable[Concatenate[Defaults, P], Prepared[Any, Plain]],
 ) -> Callable[Concatenate[AsyncTokenizerClient, P], Coroutine[Any, Any, Plain]]:

@@ -25,6 +25,7 @@ MAX_LISTED = 20
 # Remedies in messages of the library and the server, as options of the command.
 _REMEDIES = {
     "disallowed_special=()": "--disallowed-special as-text",
+    'disallowed_special="all"': "--disallowed-special reject",
     'errors="replace"': "--errors replace",
     'keep="both"': "--keep both",
     'keep="start" and keep="end" do not': "--keep start and --keep end do not",
