@@ -1,7 +1,7 @@
 //! The other end of a connection: its identity, the bytes held for it, the calls it abandoned.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,6 @@ impl Peers {
             evicted: Notify::new(),
             peers: self.clone(),
             held: AtomicUsize::new(0),
-            is_evicted: AtomicBool::new(false),
             abandoned: Mutex::new((Instant::now(), 0)),
         });
         self.all.lock().push(Arc::downgrade(&peer));
@@ -57,16 +56,22 @@ impl Peers {
     }
 
     fn close_the_largest(&self) {
-        let all = self.all.lock();
-        let peers = all.iter().filter_map(Weak::upgrade);
-        let open = peers.filter(|peer| !peer.is_evicted.load(Relaxed));
+        // Dropped without the lock, which the drop of a peer takes.
+        let peers: Vec<_> = self.all.lock().iter().filter_map(Weak::upgrade).collect();
+        let open = peers.iter().filter(|peer| !peer.is_evicted());
         if let Some(peer) = open.max_by_key(|peer| peer.held.load(Relaxed)) {
-            peer.is_evicted.store(true, Relaxed);
-            self.evicted.fetch_add(peer.held.load(Relaxed), Relaxed);
-            peer.evicted.notify_one();
+            let held = peer.held.fetch_or(EVICTED, Relaxed);
+            if held & EVICTED == 0 {
+                self.evicted.fetch_add(held, Relaxed);
+                peer.evicted.notify_one();
+            }
         }
     }
 }
+
+/// Marks the bytes of a peer that is being closed for them: each byte counts as evicted then, whether
+/// it came before the mark or after.
+const EVICTED: usize = 1 << (usize::BITS - 1);
 
 /// One connection, shared by all of its calls.
 pub struct Peer {
@@ -83,7 +88,6 @@ pub struct Peer {
     pub evicted: Notify,
     peers: Arc<Peers>,
     held: AtomicUsize,
-    is_evicted: AtomicBool,
     abandoned: Mutex<(Instant, u32)>,
 }
 
@@ -106,18 +110,22 @@ impl Peer {
 
     /// The reason of its eviction.
     pub fn fault(&self) -> &'static str {
-        if self.is_evicted.load(Relaxed) {
+        if self.is_evicted() {
             "max_buffered_bytes is reached, and this connection holds the most bytes"
         } else {
             "more calls than max_abandoned_per_second were cancelled or had no valid credentials"
         }
     }
 
+    fn is_evicted(&self) -> bool {
+        self.held.load(Relaxed) & EVICTED != 0
+    }
+
     fn hold(&self, size: usize) {
-        self.held.fetch_add(size, Relaxed);
+        let held = self.held.fetch_add(size, Relaxed);
         let peers = &self.peers;
         let bytes = peers.bytes.fetch_add(size, Relaxed) + size;
-        if self.is_evicted.load(Relaxed) {
+        if held & EVICTED != 0 {
             peers.evicted.fetch_add(size, Relaxed);
         } else if bytes.saturating_sub(peers.evicted.load(Relaxed)) > peers.most {
             peers.close_the_largest();
@@ -125,9 +133,9 @@ impl Peer {
     }
 
     fn release(&self, size: usize) {
-        self.held.fetch_sub(size, Relaxed);
+        let held = self.held.fetch_sub(size, Relaxed);
         self.peers.bytes.fetch_sub(size, Relaxed);
-        if self.is_evicted.load(Relaxed) {
+        if held & EVICTED != 0 {
             self.peers.evicted.fetch_sub(size, Relaxed);
         }
     }
@@ -247,6 +255,19 @@ mod tests {
         message.grow(20);
         assert!(is_evicted(&large));
         drop((answer, more, message, small, large));
+        assert_eq!(peers.bytes.load(Relaxed), 0);
+        assert_eq!(peers.evicted.load(Relaxed), 0);
+        assert!(peers.all.lock().is_empty());
+    }
+
+    #[test]
+    fn peers_leave_and_release_bytes_while_others_are_evicted() {
+        let peers = Peers::new(0);
+        let leave = || (0..100_000).for_each(|_| drop(Unsent::count(vec![0], peer(&peers))));
+        std::thread::scope(|scope| {
+            scope.spawn(leave);
+            leave();
+        });
         assert_eq!(peers.bytes.load(Relaxed), 0);
         assert_eq!(peers.evicted.load(Relaxed), 0);
         assert!(peers.all.lock().is_empty());
