@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import sys
 from array import array
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import pytest
 from bytepair_engine import (
     Encoding,
@@ -224,6 +226,55 @@ def test_ids_of_other_types(encoding: Encoding) -> None:
     for bad in ("1", 1.0, 1.5, None):
         with pytest.raises(TypeError):
             encoding.decode([1, bad])  # type: ignore[list-item]
+
+
+class Scalar:
+    """An id like a tensor's element: its hash and equality are not those of the integer."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __index__(self) -> int:
+        return self.value
+
+
+def test_ids_that_only_convert_to_integers(load: Load) -> None:
+    """numpy's and PyTorch's scalars."""
+    encoding = load("cl100k_base")
+    hello: Any = Scalar(15339)
+    end: Any = Scalar(100257)
+    bad: Any = Scalar(-1)
+    assert encoding.decode([hello, end]) == "hello<|endoftext|>"
+    assert encoding.decode_single_token_bytes(hello) == b"hello"
+    assert encoding.is_special_id(end)
+    assert not encoding.is_special_id(hello)
+    assert encoding.without_special([hello, end]) == [15339]
+    for decode in (encoding.decode_single_token_bytes, lambda i: encoding.decode([i])):
+        with pytest.raises(UnknownTokenId) as caught:
+            decode(bad)
+        assert type(caught.value.token_id) is int
+        assert caught.value.token_id == -1
+    limit: Any = Scalar(1)
+    assert encoding.count("hello world again", limit=limit) == 2
+    assert encoding.truncate("hello world again", limit) == "hello"
+
+
+class Boundless(list[int]):
+    """A sequence whose length says nothing of its items."""
+
+    def __len__(self) -> int:
+        return sys.maxsize
+
+
+def test_sequences_of_ids_are_read_by_their_items(load: Load) -> None:
+    encoding = load("cl100k_base")
+    assert encoding.decode(Boundless([15339, 1917])) == "hello world"
+    for dtype in ("u2", "u4", ">u4", "i4", "i8", "u8"):
+        ids: Any = numpy.array([15339, 1, 1917], dtype=dtype)
+        assert encoding.decode(ids[::2]) == "hello world"
+        for shape in ((1, 3), (3, 1)):
+            with pytest.raises(TypeError):
+                encoding.decode(ids.reshape(shape))
 
 
 def test_decoding_bytes_that_are_not_utf8(load: Load) -> None:

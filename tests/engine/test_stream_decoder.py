@@ -4,6 +4,7 @@ the inputs that broke other implementations."""
 from __future__ import annotations
 
 import itertools
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -346,3 +347,33 @@ def test_streams_that_share_cached_token_texts_keep_their_own_options(load: Any)
         assert stopping.stop_matched == "low"
         raw = StreamDecoder(encoding, as_bytes=True)
         assert deltas(raw, hello + smile[:1]) == [b"hello", b"\xf0", b""]
+
+
+class Scalar:
+    """An id like a tensor's element: its hash and equality are not those of the integer."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __index__(self) -> int:
+        return self.value
+
+
+def test_ids_that_only_convert_to_integers(load: Any) -> None:
+    encoding = load("cl100k_base")
+    hello, end = encoding.encode("hello<|endoftext|>", allowed_special="all")
+    for _ in range(2):  # the second time from the cache
+        decoder = StreamDecoder(encoding, skip_special_tokens=True)
+        ids: list[Any] = [Scalar(hello), Scalar(end), hello]
+        assert deltas(decoder, ids) == ["hello", "", "hello", ""]
+    decoder = StreamDecoder(encoding)
+    bad: Any
+    for bad in (float(hello), str(hello), None):
+        with pytest.raises(TypeError, match="ids: "):
+            decoder.feed([bad])
+    assert decoder.feed([hello]) == "hello"
+    scalar: Any = Scalar(hello)
+    seen = weakref.ref(scalar)
+    decoder.feed([scalar])
+    del scalar
+    assert seen() is None  # not kept by the cache

@@ -21,6 +21,7 @@ quotes the input text, except for the spelling of a special token, which comes f
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Sequence
 from types import UnionType
@@ -124,6 +125,7 @@ class UnknownTokenId(BytepairError, LookupError):
     """
 
     def __init__(self, token_id: int, index: int | None = None) -> None:
+        token_id = operator.index(token_id)
         super().__init__(token_id, index)
         self.token_id = token_id
         self.index = index
@@ -177,6 +179,7 @@ def check_least(option: str, value: int, least: int) -> int:
     """
     if not hasattr(value, "__index__") or isinstance(value, bool):
         raise wrong_type(option, "int", value)
+    value = operator.index(value)
     if value < least:
         raise InvalidOption(option, f"must be {least} or more, and is {value}")
     return min(value, sys.maxsize)
@@ -186,6 +189,11 @@ def check_percent(option: str, value: int, least: int = 0) -> None:
     """Raise InvalidOption if an argument is not from `least` to 100, TypeError if no integer."""
     if check_least(option, value, least) > 100:
         raise InvalidOption(option, f"must be {least} to 100, and is {value}")
+
+
+def has_surrogate(text: str) -> bool:
+    """Whether a string holds a lone surrogate, which UTF-8 cannot encode."""
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def check_type(option: str, value: object, kind: type | UnionType, wanted: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -49,6 +50,7 @@ class TokenMethods:
         """
         if not hasattr(token_id, "__index__"):
             raise wrong_type("token_id", "int", token_id)
+        token_id = operator.index(token_id)
         token = self._backend.token_bytes(token_id)
         if token is None:
             raise UnknownTokenId(token_id)
@@ -60,8 +62,8 @@ class TokenMethods:
 
     def is_special_id(self, token_id: int) -> bool:
         """Whether a special token has this id."""
-        return token_id in self._special_ids
+        return operator.index(token_id) in self._special_ids
 
     def without_special(self, ids: Sequence[int]) -> list[int]:
         """Return the ids without those of special tokens, in order."""
-        return [token_id for token_id in ids if token_id not in self._special_ids]
+        return [i for i in map(operator.index, ids) if i not in self._special_ids]

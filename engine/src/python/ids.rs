@@ -36,13 +36,16 @@ pub(super) fn list_of<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, 
 pub(super) fn token_ids<'py>(
     ids: &Bound<'py, PyAny>,
 ) -> PyResult<(Vec<u32>, Option<Bound<'py, PyAny>>)> {
-    let mut known = Vec::with_capacity(ids.len().unwrap_or(0));
+    let mut known = Vec::new();
     if let Ok(list) = ids.cast_exact::<PyList>() {
+        known.reserve(list.len());
         with_critical_section(list, || known.extend(exact_ids(list)));
         if known.len() == list.len() {
             return Ok((known, None));
         }
-    } else if let Ok(buffer) = PyBuffer::<u32>::get(ids) {
+    } else if let Ok(buffer) = PyBuffer::<u32>::get(ids)
+        && (buffer.dimensions(), buffer.format()) == (1, c"I")
+    {
         return Ok((buffer.to_vec(ids.py())?, None));
     }
     for item in ids.try_iter()?.skip(known.len()) {

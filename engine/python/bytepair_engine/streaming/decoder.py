@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -193,9 +194,11 @@ class StreamDecoder(Generic[T]):
             batch = ids
         else:
             check_type("ids", ids, Iterable, "token ids")
-            batch = list(ids)
+            batch = _integers(ids)
         with self._lock:
             if len(batch) == 1:
+                if type(batch[0]) is not int:
+                    batch = _integers(batch)
                 whole = self._decode_whole(batch[0])
                 if whole is not None:
                     return whole
@@ -366,6 +369,14 @@ def _whole_texts(encoding: Encoding) -> dict[int, str]:  # noqa: ARG001
     """Return the cache of decoded tokens of an encoding, which its streams share and fill. It
     contains ordinary tokens that are whole characters."""
     return {}
+
+
+def _integers(ids: Iterable[int]) -> list[int]:
+    """Return ids of other types as integers: some, such as tensors, are not equal to these."""
+    try:
+        return [*map(operator.index, ids)]
+    except TypeError as error:
+        raise TypeError(f"ids: {error}") from None
 
 
 def _stop_matcher(stop: Collection[str], empty: T, *, include_stop: bool) -> StopMatcher[T] | None:
