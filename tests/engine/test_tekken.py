@@ -129,6 +129,10 @@ def edit(*path: Any, value: Any = None) -> Callable[[dict[str, Any]], None]:
             r"\[0\].rank: it must be 0",
         ),
         (edit("special_tokens", value=[{"rank": 0, "token_str": ""}]), "is empty, or two have"),
+        (
+            edit("special_tokens", value=[{"rank": 0, "token_str": "\ud800"}]),
+            r"special_tokens\[0\].token_str: it holds a lone surrogate",
+        ),
         (edit("special_tokens", value={}), "special_tokens: it must be a list"),
     ],
 )

@@ -56,6 +56,26 @@ FAULTS: dict[str, tuple[Edit, str]] = {
     "a large id": (lambda r: r["model"]["vocab"].update(a=2**31), "'a' is not within 0"),
     "an id twice": (lambda r: r["model"]["vocab"].update(zzz=7), "have one id, 7"),
     "a lone surrogate": (lambda r: r["model"]["vocab"].update({"\ud800": 9999}), "lone surrogate"),
+    "a lone surrogate in a prefix": (
+        lambda r: r["model"].update(continuing_subword_prefix="\ud800"),
+        "model.continuing_subword_prefix: it holds a lone surrogate",
+    ),
+    "a lone surrogate that is prepended": (
+        lambda r: r.update(normalizer={"type": "Prepend", "prepend": "\ud800"}),
+        "normalizer.prepend: it holds a lone surrogate",
+    ),
+    "a mark among bytes": (
+        lambda r: r.update(
+            pre_tokenizer={
+                "type": "Sequence",
+                "pretokenizers": [
+                    {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+                    {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first"},
+                ],
+            }
+        ),
+        "pre_tokenizer: after ByteLevel, Metaspace adds a character for no byte",
+    ),
     "a merge of three": (lambda r: merges(r, ["a", "b", "c"]), "is not two tokens"),
     "a merge of numbers": (lambda r: merges(r, [1, 2]), "is not two tokens"),
     "a merge of a missing token": (lambda r: merges(r, ["a", "zzzz"]), "'zzzz', which is not in"),

@@ -101,6 +101,7 @@ def test_an_encoding_can_be_extended() -> None:
         ({"<|endoftext|>": 100300}, "it has the id 100257 already"),
         ({"<|a|>": -1}, "outside 0 to"),
         ({"": 100300}, "is empty"),
+        ({"\ud800": 100300}, "holds a lone surrogate"),
     ],
 )
 def test_no_id_has_two_meanings(tokens: dict[str, int], problem: str) -> None:

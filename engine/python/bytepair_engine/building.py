@@ -9,7 +9,7 @@ from typing import Any
 from bytepair_engine.backends.cores import Core
 from bytepair_engine.backends.interface import Backend
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import VocabularyError
+from bytepair_engine.errors import VocabularyError, has_surrogate
 from bytepair_engine.pipeline.definition import NO_TEMPLATE, Pipeline, Split, Template
 from bytepair_engine.resources import Resources
 from bytepair_engine.vocabulary.rank_table import MAX_TOKEN_ID
@@ -41,8 +41,8 @@ def build_encoding(
         resources: Limits of memory and threads.
         template: The ids that `add_special_tokens` puts around a text; each is that of a token.
     Raises:
-        VocabularyError: A single byte is not a token, or a special token is empty, out of range
-            or has the id of an ordinary one.
+        VocabularyError: A single byte is not a token, or a special token is empty, out of range,
+            holds a lone surrogate or has the id of an ordinary one.
     """
     missing = table.missing_byte()
     if missing is not None:
@@ -53,7 +53,9 @@ def build_encoding(
         )
     for token, token_id in special_tokens.items():
         problem = None
-        if not token:
+        if has_surrogate(token):
+            problem = f"special token {token!r} holds a lone surrogate"
+        elif not token:
             problem = f"the special token of id {token_id} is empty"
         elif not 0 <= token_id <= MAX_TOKEN_ID:
             problem = f"special token {token!r} has id {token_id}, outside 0 to {MAX_TOKEN_ID}"

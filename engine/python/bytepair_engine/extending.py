@@ -26,7 +26,8 @@ def extend_encoding(
         ids in both.
     Raises:
         InvalidOption: `special_tokens` is one string, or the encoding has no rank table.
-        VocabularyError: A token is empty or already special, or its id is in use or out of range.
+        VocabularyError: A token is empty, already special or holds a lone surrogate, or its id is
+            in use or out of range.
 
     >>> from bytepair_engine import get_encoding
     >>> chat = extend_encoding(get_encoding("cl100k_base"), ["<|user|>", "<|bot|>"], name="chat")

@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, TypeVar
 
-from bytepair_engine.errors import VocabularyError
+from bytepair_engine.errors import VocabularyError, has_surrogate
 
 #: Maximum number of values, which take less than a gigabyte. Published vocabularies have less than
 #: a third of it.
@@ -54,10 +54,12 @@ class Node:
         """Return the value if it has exactly this type (`True` is not an integer).
 
         Raises:
-            VocabularyError: The value has another type.
+            VocabularyError: The value has another type, or is a string with a lone surrogate.
         """
         if type(self.value) is not kind:
             self.reject(f"it must be {_KINDS[kind]}")
+        if isinstance(self.value, str) and has_surrogate(self.value):
+            self.reject("it holds a lone surrogate, which valid text never contains")
         return self.value
 
     def get(self, key: str) -> Node | None:

@@ -16,7 +16,8 @@ from bytepair_engine.formats.tokenizer_json_model import read_model, read_vocabu
 from bytepair_engine.formats.tokenizer_json_normalisers import normalisers
 from bytepair_engine.formats.tokenizer_json_steps import pre_tokenizers
 from bytepair_engine.formats.tokenizer_json_template import read_template
-from bytepair_engine.pipeline.definition import ByteAlphabet, Pipeline, PreTokenizer
+from bytepair_engine.pipeline.byte_alphabet import BYTE_ALPHABET
+from bytepair_engine.pipeline.definition import ByteAlphabet, Pipeline, Prefix, PreTokenizer
 
 
 def pipeline_of(root: Node, *, also_special: Collection[str] = ()) -> Pipeline:
@@ -58,4 +59,7 @@ def pipeline_of(root: Node, *, also_special: Collection[str] = ()) -> Pipeline:
 def _without_last_alphabet(root: Node, steps: tuple[PreTokenizer, ...]) -> tuple[PreTokenizer, ...]:
     if steps.count(ByteAlphabet()) > 1:
         root["pre_tokenizer"].reject("it contains ByteLevel twice")
+    after = steps[steps.index(ByteAlphabet()) :] if ByteAlphabet() in steps else ()
+    if any(isinstance(s, Prefix) and s.character not in BYTE_ALPHABET for s in after):
+        root["pre_tokenizer"].reject("after ByteLevel, Metaspace adds a character for no byte")
     return steps[:-1] if steps[-1:] == (ByteAlphabet(),) else steps

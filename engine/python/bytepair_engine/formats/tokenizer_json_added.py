@@ -36,8 +36,6 @@ def read_added_tokens(
         name = member["content"].a(str)
         if not name:
             member["content"].reject("an added token is empty, so it would match everywhere")
-        if not name.isprintable() and any("\ud800" <= c <= "\udfff" for c in name):
-            member["content"].reject("it holds a lone surrogate, which valid text never contains")
         flags = {
             key: member[key].a(bool)
             for key in ("special", "lstrip", "rstrip", "single_word", "normalized")
