@@ -326,3 +326,16 @@ def test_a_finished_stream_accepts_no_more(load: Any) -> None:
     for call in (encoder.finish, lambda: encoder.feed("x")):
         with pytest.raises(StreamFinished):
             call()
+
+
+def test_names_that_are_no_special_tokens_are_ignored(load: Any) -> None:
+    """Whatever their type, as in `encode`; and an iterator of names is read once."""
+    encoding = load("cl100k_base")
+    names: Any
+    for names in ([1, "<|endoftext|>"], [b"x", "<|endoftext|>"], iter(["<|endoftext|>"])):
+        encoder = StreamEncoder(encoding, allowed_special=names, disallowed_special=())
+        ids = [*encoder.feed("a<|endoft"), *encoder.feed("ext|>"), *encoder.finish()]
+        assert ids == encoding.encode("a<|endoftext|>", allowed_special="all")
+    names = [1]
+    with pytest.raises(TypeError, match="disallowed_special: each name must be str"):
+        StreamEncoder(encoding, disallowed_special=names)

@@ -15,7 +15,7 @@ from bytepair_engine.streaming.pipeline_split_points import pipeline_split_point
 from bytepair_engine.streaming.split_points import SplitPoints, split_points_of
 from bytepair_engine.streaming.splitter import StreamSplitter
 from bytepair_engine.vocabulary.special_names import special_names
-from bytepair_engine.vocabulary.special_sets import SpecialTokens
+from bytepair_engine.vocabulary.special_sets import SpecialTokens, chosen_names
 
 #: Default limit of the buffered text of a stream.
 DEFAULT_MAX_PENDING_BYTES: Final = 2**20
@@ -79,18 +79,15 @@ class _TextStream:
                 "text can be split",
             )
         check_least("max_pending_bytes", max_pending_bytes, 1)
-        # Raises InvalidOption if an option is neither "all" nor a collection of names.
-        encoding.count("", allowed_special=allowed_special, disallowed_special=disallowed_special)
         every = frozenset(encoding.special_tokens)
-        allowed = every if allowed_special == "all" else frozenset(allowed_special)
-        rejected = every - allowed if disallowed_special == "all" else frozenset(disallowed_special)
+        allowed, rejected = chosen_names(every, allowed_special, disallowed_special)
         self.encoding: Final = encoding
         self._allowed: Final[SpecialTokens] = "all" if allowed_special == "all" else allowed
         self._disallowed: Final[SpecialTokens] = "all" if disallowed_special == "all" else rejected
         self._special: Final = special_names(allowed | rejected)
         self._splitter: Final = StreamSplitter(
             points,
-            allowed=special_names(allowed & every),
+            allowed=special_names(allowed),
             disallowed=special_names(rejected),
             either=self._special,
             max_pending_bytes=max_pending_bytes,
