@@ -241,3 +241,15 @@ def test_the_memory_of_seen_characters_is_bounded(tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert grown < 2 << 20, (SEED, grown)
+
+
+@pytest.mark.parametrize("kind", ["an end of word", "words, unknown fused", "words, unknown"])
+def test_a_control_character_is_not_white_space(kind: str, tmp_path: Path) -> None:
+    r"""U+001C to U+001F are white space for `str.isspace`, and not for `\s`."""
+    encoding = load(kind, tmp_path, "native")
+    for text in (".\x1c", "a.\x1d b", ".\x1e\x1f.", "a\x1f", ".\x85."):
+        whole = encoding.encode_ordinary(text)
+        for cut in range(len(text) + 1):
+            encoder = StreamEncoder(encoding, disallowed_special=())
+            ids = [*encoder.feed(text[:cut]), *encoder.feed(text[cut:]), *encoder.finish()]
+            assert ids == whole, (text, cut)

@@ -70,6 +70,9 @@ ONE_CHARACTER: Final = regex.compile(
 #: Splits that leave no white space in any piece.
 WITHOUT_SPACE: Final = (Split(r"\s", "removed"), Split(_WORDS, "removed", inverted=True))
 
+#: Unlike for `str.isspace`, U+001C to U+001F are not white space.
+_SPACE: Final = regex.compile(r"\s+")
+
 _BYTES: Final = 256
 
 #: Number of characters and of pairs cached for each pipeline; bounded because texts choose them.
@@ -219,7 +222,7 @@ def _pair_rule(pipeline: Pipeline) -> Pair | None:
             starts_cluster(a) and starts_cluster(b) and b not in composes_forwards()
         ):
             return False
-        if removes and b.isspace() and image(b).isspace() and image(a):
+        if removes and _SPACE.fullmatch(b) and _SPACE.fullmatch(image(b)) and image(a):
             return True  # no piece contains white space
         x, y = image(a)[-1:], image(b)[:1]
         if model.prefix or model.suffix or not x or not y or x.encode() not in model.tokens:
