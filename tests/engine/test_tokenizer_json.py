@@ -171,6 +171,22 @@ def test_a_single_large_id_does_not_allocate_the_ids_below_it(
         encoding.decode([MAX_TOKEN_ID - 1])
 
 
+def test_characters_that_a_map_drops_at_the_start_move_the_text_there(
+    backend: BackendName, tmp_path: Path
+) -> None:
+    """The map of `tokenizers` does not count them, so that the next one is the first."""
+    content = json.loads(made("a map of characters"))
+    content["pre_tokenizer"] = {
+        "type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": False
+    }  # fmt: skip
+    data = json.dumps(content).encode()
+    encoding, oracle = load(data, tmp_path, backend), oracle_of(data)
+    for text in ("a", "\x13a", "\x13\x14ab", "a\x13b", "\x13⓯", "\x13", "<tool>\x13a", "\x13ﬁ"):
+        ids, starts = encoding.encode_with_offsets(text)
+        assert ids == oracle.encode(text, add_special_tokens=False).ids == encoding.encode(text)
+        assert starts == sorted(starts)
+
+
 def test_offsets_never_decrease_if_tokens_are_reordered(
     backend: BackendName, tmp_path: Path
 ) -> None:
@@ -189,6 +205,8 @@ def test_offsets_never_decrease_if_tokens_are_reordered(
     ids, starts = encoding.encode_with_offsets(text)
     assert ids == oracle.encode(text, add_special_tokens=False).ids
     assert starts == sorted(starts)
+    # White space that the token before it stripped is not a token of its own.
+    assert encoding.encode("<a>\u2003a") == oracle.encode("<a>\u2003a").ids == [added, ids[0]]
     # `tokenizers` panics, because the second token would start after its end.
     ids, starts = encoding.encode_with_offsets("<a> \u2003\u2003 a")
     assert (ids[:3], starts[:3]) == ([added, added + 1, added + 1], [0, 4, 5])

@@ -91,6 +91,9 @@ impl AddedTokens {
             if token.right_strip {
                 stop = text.len() - text[stop..].trim_start().len();
             }
+            if token.left_strip && stop == end {
+                continue; // as in `tokenizers`: the token before it stripped it
+            }
             if end < start && !work(end..start, None) {
                 return Ok(());
             }

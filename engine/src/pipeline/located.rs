@@ -168,14 +168,8 @@ fn written_offsets(text: &str, piece: &str, starts: &[usize]) -> Vec<usize> {
         let start = starts[at];
         within = if before == Some(start) { within + 1 } else { 0 };
         before = Some(start);
-        let came = text[start..].chars().next();
-        let mut buffer = [0; 4];
-        let came: &str = came.map_or("", |c| c.encode_utf8(&mut buffer));
-        let came = came
-            .as_bytes()
-            .get(within)
-            .copied()
-            .map(pre_tokenise::written);
+        let width = text[start..].chars().next().map_or(0, char::len_utf8);
+        let came = (within < width).then(|| pre_tokenise::written(text.as_bytes()[start + within]));
         start + if came == Some(character) { within } else { 0 }
     });
     offsets.collect()

@@ -53,18 +53,11 @@ impl Normalisers {
     pub fn apply_traced(&self, mut stretch: Aligned, original: &str) -> Aligned {
         for step in &self.steps {
             if let &Normaliser::Strip { left, right } = step {
-                let text = &stretch.text;
-                let start = if left {
-                    text.len() - text.trim_start().len()
-                } else {
-                    0
-                };
-                let end = if right {
-                    text.trim_end().len()
-                } else {
-                    text.len()
-                };
-                stretch.cut(start..end.max(start));
+                let text = stretch.text.as_str();
+                let kept = if left { text.trim_start() } else { text };
+                let start = text.len() - kept.len();
+                let end = start + if right { kept.trim_end() } else { kept }.len();
+                stretch.cut(start..end);
                 continue;
             }
             let mut made = Traced::of(&stretch, original);
@@ -73,7 +66,13 @@ impl Normalisers {
                 Normaliser::Unicode(form) => form.trace(text, |c| self.is_younger(c), &mut made),
                 _ => whole(step, text, &mut made),
             }
-            stretch = made.made;
+            let mut made = made.made;
+            if let (Normaliser::CharsMap(_), Some(&first)) = (step, stretch.starts.first()) {
+                // As in `tokenizers`: characters that the map drops at the start move its place.
+                let size = made.text.chars().next().map_or(0, char::len_utf8);
+                made.starts[..size].fill(first);
+            }
+            stretch = made;
         }
         stretch
     }

@@ -68,6 +68,8 @@ class AddedTokens:
                 start = max(min(end, start), space.start())
             if token.right_strip and (space := _SPACE_AFTER.match(text, stop)):
                 stop = space.end()
+            if token.left_strip and stop == end:
+                continue  # as in `tokenizers`: the token before it stripped it
             if end < start:
                 yield end, start, None
             yield start, stop, token

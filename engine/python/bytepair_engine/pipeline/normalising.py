@@ -73,7 +73,10 @@ def _apply(stretch: Aligned, step: Normaliser) -> Aligned:
         case Strip():
             return _stripped(stretch, step)
         case CharsMap():
-            return Aligned.joined(_mapped(stretch, charsmap(step.table)))
+            mapped = Aligned.joined(_mapped(stretch, charsmap(step.table)))
+            # As in `tokenizers`: characters that the map drops at the start move its place.
+            starts = (*stretch.starts[:1], *mapped.starts[1:])
+            return Aligned(mapped.text, starts[: len(mapped.text)])
         case Spacing():
             return space(stretch, step)
 
