@@ -46,11 +46,7 @@ impl Pipeline {
         scratch: &mut PipelineScratch,
         give: &mut impl FnMut(u32, usize) -> bool,
     ) -> Result<(), SpecialFound> {
-        let PipelineScratch {
-            merging,
-            cache,
-            bytes,
-        } = scratch;
+        let (merging, cache) = (&mut scratch.merging, &mut scratch.cache);
         let written = self.has_byte_alphabet();
         self.trace(text, allowed, disallowed, &mut |found| {
             let (piece, starts) = match found {
@@ -60,8 +56,8 @@ impl Pipeline {
             let mut wanted = true;
             if written {
                 let offsets = written_offsets(text, piece, starts);
-                pre_tokenise::read(piece, bytes);
-                self.model.locate(bytes, merging, cache, |id, at| {
+                pre_tokenise::read(piece, &mut scratch.bytes);
+                self.model.locate(&scratch.bytes, merging, cache, |id, at| {
                     wanted = give(id, offsets[at.min(offsets.len() - 1)]);
                     wanted
                 });

@@ -254,17 +254,13 @@ impl Pipeline {
         scratch: &mut PipelineScratch,
         sink: &mut S,
     ) {
-        let PipelineScratch {
-            merging,
-            cache,
-            bytes,
-        } = scratch;
+        let (merging, cache) = (&mut scratch.merging, &mut scratch.cache);
         let written = self.has_byte_alphabet();
         let origins = Origins::untracked(at_start);
         pre_tokenise::each_piece(&self.pre_tokenizers, text, origins, &mut |piece, _| {
             if written {
-                pre_tokenise::read(piece, bytes);
-                self.model.encode(bytes, merging, cache, sink);
+                pre_tokenise::read(piece, &mut scratch.bytes);
+                self.model.encode(&scratch.bytes, merging, cache, sink);
             } else {
                 self.model.encode(piece.as_bytes(), merging, cache, sink);
             }

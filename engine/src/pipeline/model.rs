@@ -308,13 +308,7 @@ impl Model {
 
     /// Merge a piece into `merging.ids`, with the starts in `merging.parts`.
     fn merge(&self, piece: &[u8], merging: &mut Merging) {
-        let Merging {
-            merger,
-            parts,
-            units,
-            ids,
-            ..
-        } = merging;
+        let (parts, units) = (&mut merging.parts, &mut merging.units);
         if let Some(strings) = &self.strings {
             units.clear();
             self.units.each(piece, |start, unit| {
@@ -323,7 +317,7 @@ impl Model {
                     start: start as u32,
                 });
             });
-            merger.merge(&self.pairs, units);
+            merging.merger.merge(&self.pairs, units);
             let mut found = LookedUp::into(self, parts);
             for (i, unit) in units.iter().enumerate() {
                 let end = units.get(i + 1).map_or(piece.len(), |p| p.start as usize);
@@ -336,10 +330,10 @@ impl Model {
                 self.look_up(piece, start, unit, &mut found)
             });
             found.finish();
-            merger.merge(&self.pairs, parts);
+            merging.merger.merge(&self.pairs, parts);
         }
-        ids.clear();
-        ids.extend(parts.iter().map(|part| part.symbol));
+        merging.ids.clear();
+        merging.ids.extend(parts.iter().map(|part| part.symbol));
     }
 
     #[inline]

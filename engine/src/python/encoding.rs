@@ -142,10 +142,7 @@ impl Bpe {
     fn token_byte_values<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
         let mut tokens: Vec<&[u8]> = self.core.table().iter().map(|(token, _)| token).collect();
         tokens.sort_unstable();
-        tokens
-            .into_iter()
-            .map(|token| PyBytes::new(py, token))
-            .collect()
+        tokens.iter().map(|token| PyBytes::new(py, token)).collect()
     }
 }
 

@@ -256,13 +256,8 @@ fn any_prefix_starts<F: Family>(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
         starts |= trailing_contractions(block, bytes);
     }
     let letter = block.kinds.upper | block.kinds.lower | block.caseless;
-    let Kinds {
-        digit: number,
-        space,
-        blank,
-        newline,
-        ..
-    } = block.kinds;
+    let (number, newline) = (block.kinds.digit, block.kinds.newline);
+    let (space, blank) = (block.kinds.space, block.kinds.blank);
     let rest = !(letter | number | blank | newline);
     let words = letter & !(letter << 1 | block.glued);
     // A prefix is a blank, or a P that is a run of its own and that no space precedes.

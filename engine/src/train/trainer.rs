@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
 use super::counts::Counts;
-use super::pairs::{List, Pair, Pairs, key};
+use super::pairs::{List, Pairs, key};
 use super::queue::{Item, Queue};
 use super::words::{Rewrite, Sides, Words};
 
@@ -176,15 +176,11 @@ impl Trainer {
     }
 
     fn merge(&mut self, item: Item) {
-        let &Pair {
-            left, right, list, ..
-        } = self.pairs.pair(item.slot.0);
+        let pair = self.pairs.pair(item.slot.0);
+        let (left, right, list) = (pair.left, pair.right, pair.list);
         let token = self.tokens.len() as u32;
-        let bytes = [
-            &self.tokens[left as usize][..],
-            &self.tokens[right as usize],
-        ]
-        .concat();
+        let bytes_of = |id: u32| &self.tokens[id as usize][..];
+        let bytes = [bytes_of(left), bytes_of(right)].concat();
         self.lens.push(bytes.len() as u32);
         self.tokens.push(bytes);
         self.merges.push(Merge {
@@ -204,9 +200,7 @@ impl Trainer {
 
     /// Update the pairs adjacent to the merged ones.
     fn update(&mut self, rewrite: &Rewrite, sides: &mut Sides) {
-        let &Rewrite {
-            left, right, token, ..
-        } = rewrite;
+        let (left, right, token) = (rewrite.left, rewrite.right, rewrite.token);
         let first = self.pairs.len();
         let mut lists = Vec::new();
         sides.left.lists(&mut self.pairs, &mut lists);

@@ -188,12 +188,7 @@ impl Words {
 
     /// Merge a pair at all valid `positions`, which are ascending.
     pub fn merge(&mut self, rewrite: &Rewrite, positions: &[u32], lens: &[u32], sides: &mut Sides) {
-        let &Rewrite {
-            token,
-            left_len,
-            right_len,
-            ..
-        } = rewrite;
+        let token = rewrite.token;
         sides.left.clear(lens.len());
         sides.right.clear(lens.len());
         sides.runs.clear();
@@ -203,7 +198,10 @@ impl Words {
                 continue;
             }
             let at = position as usize;
-            let (middle, end) = (at + left_len, at + left_len + right_len);
+            let (middle, end) = (
+                at + rewrite.left_len,
+                at + rewrite.left_len + rewrite.right_len,
+            );
             let weight = self.weights[self.slots[at].word as usize];
             self.slots[at].id = token;
             self.slots[middle].id = INVALID;

@@ -103,11 +103,7 @@ pub fn compile(node: &Node, offset: usize) -> Result<Program, PatternFault> {
     };
     let start = compiler.emit(node, 0)?;
     let word = compiler.sets.number(&super::property::perl('w'));
-    let Compiler {
-        mut instructions,
-        sets,
-        ..
-    } = compiler;
+    let (mut instructions, sets) = (compiler.instructions, compiler.sets);
     let firsts = first::first_bytes(&instructions, &sets.classes);
     first::fill_choices(&mut instructions, &firsts);
     first::make_possessive(&mut instructions, &sets.classes);
