@@ -5,6 +5,9 @@ use std::alloc::{Layout, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::slice;
+#[cfg(target_os = "linux")]
+use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use memmap2::MmapMut;
 
@@ -16,6 +19,8 @@ const PAGE: usize = 2 << 20;
 pub struct Huge<T> {
     start: NonNull<T>,
     len: usize,
+    /// `forks` of the process that made it.
+    forks: usize,
     _memory: Memory<T>,
 }
 
@@ -43,6 +48,7 @@ impl<T: Copy> Huge<T> {
             return Some(Huge {
                 start: NonNull::new(items.as_mut_ptr())?,
                 len,
+                forks: forks(),
                 _memory: Memory::Heap { _items: items },
             });
         }
@@ -61,9 +67,37 @@ impl<T: Copy> Huge<T> {
         Some(Huge {
             start,
             len,
+            forks: forks(),
             _memory: Memory::Mapped { _pages: pages },
         })
     }
+
+    /// Copies the slice if this process was forked since it was made. Otherwise the first write to
+    /// each small part of a huge page would copy that part alone, and leave small pages.
+    pub fn unshare(&mut self) {
+        if self.forks != forks() {
+            self.forks = forks();
+            if let Some(mut copy) = Huge::try_filled(self.len, self[0]) {
+                copy.copy_from_slice(self);
+                *self = copy;
+            }
+        }
+    }
+}
+
+/// Returns the number of forks between the first process that called this, and this one.
+pub fn forks() -> usize {
+    static FORKS: AtomicUsize = AtomicUsize::new(0);
+    #[cfg(target_os = "linux")]
+    {
+        static HANDLED: Once = Once::new();
+        extern "C" fn after_fork() {
+            FORKS.fetch_add(1, Relaxed);
+        }
+        // SAFETY: `after_fork` only adds to a number.
+        HANDLED.call_once(|| _ = unsafe { libc::pthread_atfork(None, None, Some(after_fork)) });
+    }
+    FORKS.load(Relaxed)
 }
 
 impl<T> Huge<T> {

@@ -112,6 +112,11 @@ impl Recent {
         }
     }
 
+    /// Makes the table one of this process alone.
+    pub fn unshare(&mut self) {
+        self.sets.unshare();
+    }
+
     /// Returns the size in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.sets)

@@ -44,6 +44,7 @@ impl Scratch {
     /// Returns the ends of the pre-tokens found last, and the lookup for them.
     #[inline(always)]
     pub fn lookup<'a>(&'a mut self, vocabulary: &'a Vocabulary) -> (&'a [usize], Lookup<'a>) {
+        self.recent.unshare();
         let lookup = Lookup {
             vocabulary,
             merger: &mut self.merger,

@@ -10,7 +10,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
-use crate::huge::Huge;
+use crate::huge::{Huge, forks};
 
 /// Whether `Long` is the start of `struct _longobject` in `cpython/longintrepr.h`: so it is in
 /// CPython 3.11 to 3.14, where addresses have 64 bits.
@@ -76,6 +76,9 @@ static START: AtomicPtr<Long> = AtomicPtr::new(ptr::null_mut());
 /// How many are made.
 static MADE: AtomicUsize = AtomicUsize::new(0);
 
+/// `forks` of the process that made them.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
+
 /// Returns where the integer 0 is; those up to `most` follow it. None if one of them is not kept.
 pub(super) fn up_to(py: Python<'_>, most: u32) -> Option<*mut Long> {
     if !IS_KNOWN || most as usize >= KEPT {
@@ -84,10 +87,14 @@ pub(super) fn up_to(py: Python<'_>, most: u32) -> Option<*mut Long> {
     let mut end = (most as usize + 1).next_multiple_of(STEP);
     // While Python is attached, no other thread is here.
     let (mut start, mut made) = (START.load(Relaxed), MADE.load(Relaxed));
-    if start.is_null() {
+    // Before 3.12, Python writes the references that a list gives up. After a fork, a first write to
+    // each page that is shared costs more than making the integers.
+    let is_shared = cfg!(not(Py_3_12)) && FORKS.load(Relaxed) != forks();
+    if start.is_null() || is_shared {
         let places = ManuallyDrop::new(Huge::filled(KEPT, MaybeUninit::<Long>::uninit()));
         start = places.as_ptr().cast();
         START.store(start, Relaxed);
+        FORKS.store(forks(), Relaxed);
         // After a fork, as many as before.
         end = end.max(made);
         made = 0;
@@ -109,13 +116,6 @@ pub(super) fn up_to(py: Python<'_>, most: u32) -> Option<*mut Long> {
     Some(start)
 }
 
-/// Lets a process after a fork make integers of its own. Before 3.12, Python writes the references that
-/// a list gives up, and a first write to each page that is shared costs more than making them.
-#[cfg(all(target_os = "linux", not(Py_3_12)))]
-extern "C" fn after_fork() {
-    START.store(ptr::null_mut(), Relaxed);
-}
-
 /// Returns a copy of a small integer that is never freed.
 fn immortal(small: &Bound<'_, PyInt>) -> Long {
     // SAFETY: it is an integer of at most one digit.
@@ -135,10 +135,5 @@ pub(super) fn check(py: Python<'_>) -> PyResult<()> {
         let problem = format!("this Python's integers have digits of {bits} bits instead of 30");
         return Err(PyImportError::new_err(problem));
     }
-    // SAFETY: `after_fork` only stores a null pointer.
-    #[cfg(all(target_os = "linux", not(Py_3_12)))]
-    unsafe {
-        libc::pthread_atfork(None, None, Some(after_fork))
-    };
     Ok(())
 }
