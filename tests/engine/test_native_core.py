@@ -164,9 +164,16 @@ def test_lists_from_before_a_fork_and_after_it_are_equal() -> None:
     encoding = bytepair_engine.get_encoding("o200k_base")
     text = "Grüße, 世界! 0 1 2 " * 100
     before = encoding.encode(text)
-    child = os.fork()
-    if child == 0:
-        after = [encoding.encode(text) for _ in range(3)]
-        os._exit(0 if after == [before] * 3 and sum(before) == sum(after.pop()) else 1)
-    assert os.waitpid(child, 0)[1] == 0
+
+    def are_equal(generation: int) -> bool:
+        child = os.fork()
+        if child == 0:
+            after = [encoding.encode(text) for _ in range(3)]
+            new = encoding.encode(f"{text}generation {generation}")
+            equal = after == [before] * 3 and sum(before) == sum(after.pop())
+            equal &= encoding.decode(new) == f"{text}generation {generation}"
+            os._exit(0 if equal and (generation == 3 or are_equal(generation + 1)) else 1)
+        return os.waitpid(child, 0)[1] == 0
+
+    assert are_equal(1)
     assert encoding.encode(text) == before
