@@ -70,37 +70,27 @@ def named_encoding(defaults: Defaults, encoding: str | None) -> str:
     return utf8("encoding", name)
 
 
-def fill(
-    request: Filled,
+def prepared(
+    method: Method[Any],
     defaults: Defaults,
     *,
     encoding: str | None = None,
     expected_fingerprint: Fingerprint = NOT_GIVEN,
+    timeout: Timeout = NOT_GIVEN,
     **fields: Any,
-) -> Filled:
-    """Set the fields of a request, or of a stream's configuration, from arguments. Returns it.
-
-    Raises InvalidOption.
-    """
+) -> tuple[Any, float | None]:
+    """A request of `method` with these fields, or the configuration of its stream; and the timeout
+    of the call in seconds. Raises InvalidOption."""
+    request = method.request()
+    message = request.config if method.streamed else request
     name = named_encoding(defaults, encoding)
     if expected_fingerprint is NOT_GIVEN:
         # The client's fingerprint is that of the client's encoding, and of no other.
         expected_fingerprint = defaults.expected_fingerprint if name == defaults.encoding else None
     named = {"encoding": name, "expected_fingerprint": expected_fingerprint}
     for field, value in (named | fields).items():
-        set_field(request, field, value)
-    return request
-
-
-def prepared(
-    method: Method[Any], defaults: Defaults, *, timeout: Timeout = NOT_GIVEN, **fields: Any
-) -> tuple[Any, float | None]:
-    """A request of `method` with these fields, or the configuration of its stream; and the timeout
-    of the call in seconds."""
-    request = method.request()
-    if method.streamed:
-        return fill(request.config, defaults, **fields), chosen_timeout(None, timeout)
-    return fill(request, defaults, **fields), chosen_timeout(defaults.timeout, timeout)
+        set_field(message, field, value)
+    return message, chosen_timeout(None if method.streamed else defaults.timeout, timeout)
 
 
 def set_field(message: Message, name: str, value: Any) -> None:
@@ -110,9 +100,11 @@ def set_field(message: Message, name: str, value: Any) -> None:
     if value is None:
         return
     kind: Any = type(message)  # mypy takes no class of messages for hashable
-    enum = _enum_of(kind, name)
-    if enum is not None:
-        value = enum_value(name, enum, value)
+    numbers = _numbers_of(kind, name)
+    if numbers is not None:
+        if not isinstance(value, str) or value not in numbers:
+            raise invalid(name, f"must be one of {', '.join(numbers)}")
+        value = numbers[value]
     try:
         if isinstance(value, list | tuple):
             getattr(message, name).extend(value)
@@ -137,23 +129,13 @@ def set_field(message: Message, name: str, value: Any) -> None:
         raise invalid(name, f"{problem} {value}") from None
 
 
-def enum_value(option: str, enum: Any, name: object) -> Any:
-    """The number of an enum value, by its Python name. Raises InvalidOption."""
-    numbers = _numbers(enum)
-    if not isinstance(name, str) or name not in numbers:
-        raise invalid(option, f"must be one of {', '.join(numbers)}")
-    return numbers[name]
-
-
 @cache
-def _enum_of(kind: Any, field: str) -> Any:
-    """The descriptor of the enum of a field of this class of messages; None for other fields."""
-    return kind.DESCRIPTOR.fields_by_name[field].enum_type
-
-
-@cache
-def _numbers(enum: Any) -> dict[str, int]:
-    """The numbers of an enum's values by Python name, without the unspecified one."""
+def _numbers_of(kind: Any, field: str) -> dict[str, int] | None:
+    """The numbers of an enum field by Python name, without the unspecified one; None for a field of
+    another type. `kind` is the class of the message."""
+    enum = kind.DESCRIPTOR.fields_by_name[field].enum_type
+    if enum is None:
+        return None
     return {enum_name(number, enum): number for number in enum.values_by_number if number}
 
 
