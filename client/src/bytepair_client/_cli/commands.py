@@ -20,7 +20,6 @@ from bytepair_client._cli.output import (
     Results,
     described,
     fields_of,
-    shown,
     write,
     write_ids,
     write_json,
@@ -211,7 +210,7 @@ def count_chat(client: TokenizerClient, args: Namespace, source: Input) -> Resul
         if error.field not in ("messages", "tools"):
             raise
         problem = error.message.removeprefix(f"{error.field}: ")
-        raise CommandError(f"{shown(source.name)}: {problem}") from None
+        raise CommandError(problem) from None
     accuracy = "exact" if response.accuracy == ACCURACY_EXACT else "estimate"
     result = {
         "count": response.count,

@@ -25,6 +25,7 @@ _STANDARD_INPUT = 0
 _NUMBER = re.compile(r"[0-9]{1,20}")
 _JSON_NUMBER = re.compile(r"-?[0-9]{1,20}")
 _MAX_DIGITS = 5000
+_NO_LIST = "not a JSON list of token ids"
 _SEPARATORS = re.compile(r"[\s,]+")
 PROGRESS_INTERVAL_S = 0.5
 
@@ -65,8 +66,7 @@ class Input:
                 yield decoder.decode(chunk, final=not chunk)
             except UnicodeDecodeError as error:
                 raise CommandError(
-                    f"{shown(self.name)}: not UTF-8: byte "
-                    f"{decoded - len(pending) + error.start} "
+                    f"not UTF-8: byte {decoded - len(pending) + error.start} "
                     f"(0x{error.object[error.start]:02x}) starts no character; convert it first, "
                     "for example by iconv"
                 ) from None
@@ -86,16 +86,14 @@ class Input:
         start = next((stripped for text in texts if (stripped := text.lstrip())), "")
         is_json = start.startswith("[")
         if is_json:
-            lists, form = self._elements(chain((start[1:],), texts)), _JSON_NUMBER
+            lists, form = _elements(chain((start[1:],), texts)), _JSON_NUMBER
         else:
             lists, form = _words(chain((start,), texts)), _NUMBER
         count = 0
         for words in lists:
             for number, word in enumerate(words, count + 1):
                 if not form.fullmatch(word):
-                    raise CommandError(
-                        f"{shown(self.name)}: entry {number} of the list is not a token id"
-                    )
+                    raise CommandError(f"entry {number} of the list is not a token id")
             yield list(map(int, words))
             count += len(words)
 
@@ -111,36 +109,12 @@ class Input:
             where = ""
             if isinstance(error, json.JSONDecodeError):
                 where = f" at line {error.lineno} column {error.colno}"
-            raise CommandError(f"{shown(self.name)}: not JSON{where}") from None
+            raise CommandError(f"not JSON{where}") from None
         chat = value if isinstance(value, dict) else {"messages": value}
         messages, tools = chat.get("messages"), chat.get("tools") or []
         if not isinstance(messages, list) or not isinstance(tools, list):
-            raise CommandError(
-                f'{shown(self.name)}: expected a list of messages, or an object with "messages"'
-            )
+            raise CommandError('expected a list of messages, or an object with "messages"')
         return messages, tools
-
-    def _elements(self, texts: Iterable[str]) -> Iterator[list[str]]:
-        """The elements of a JSON list, after its opening bracket."""
-        rest, is_first = "", True
-        for text in texts:
-            *words, rest = (rest + text).split(",")
-            yield self._stripped(words)
-            is_first = is_first and not words
-        rest = rest.rstrip()
-        if not rest.endswith("]"):
-            raise self._not_json()
-        if not is_first or rest[:-1].strip():
-            yield self._stripped([rest[:-1]])
-
-    def _stripped(self, words: list[str]) -> list[str]:
-        words = [word.strip() for word in words]
-        if not all(words):
-            raise self._not_json()
-        return words
-
-    def _not_json(self) -> CommandError:
-        return CommandError(f"{shown(self.name)}: not a JSON list of token ids")
 
     def _chunks(self) -> Iterator[bytes]:
         start, self._start = self._start, b""
@@ -153,7 +127,7 @@ class Input:
         try:
             return self._file.read(CHUNK_BYTES)
         except OSError as error:
-            raise CommandError(f"{shown(self.name)}: {error.strerror}") from None
+            raise CommandError(str(error.strerror)) from None
 
 
 @contextmanager
@@ -171,13 +145,34 @@ def opened(name: str, *, writes: bool = False) -> Iterator[Input]:
         # Unbuffered: a thread that waits for input would hold the buffer's lock at exit.
         file = io.FileIO(name if is_file else _STANDARD_INPUT, closefd=is_file)
     except OSError as error:
-        raise CommandError(f"{shown(name)}: {error.strerror}") from None
+        raise CommandError(str(error.strerror)) from None
     with file:
         progress = Progress(shown(name), os.fstat(file.fileno()).st_size, writes=writes)
         try:
             yield Input(name, file, progress)
         finally:
             progress.end()
+
+
+def _elements(texts: Iterable[str]) -> Iterator[list[str]]:
+    """The elements of a JSON list, after its opening bracket."""
+    rest, is_first = "", True
+    for text in texts:
+        *words, rest = (rest + text).split(",")
+        yield _stripped(words)
+        is_first = is_first and not words
+    rest = rest.rstrip()
+    if not rest.endswith("]"):
+        raise CommandError(_NO_LIST)
+    if not is_first or rest[:-1].strip():
+        yield _stripped([rest[:-1]])
+
+
+def _stripped(words: list[str]) -> list[str]:
+    words = [word.strip() for word in words]
+    if not all(words):
+        raise CommandError(_NO_LIST)
+    return words
 
 
 def _words(texts: Iterable[str]) -> Iterator[list[str]]:

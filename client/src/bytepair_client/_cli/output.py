@@ -85,7 +85,7 @@ class ExitStatus(IntEnum):
 
 
 class CommandError(Exception):
-    """An error message for the user, with the exit status."""
+    """An error message for the user, with the exit status. `Results` adds the name of the input."""
 
     def __init__(self, message: str, status: ExitStatus = ExitStatus.FAILED) -> None:
         super().__init__(message)
@@ -208,9 +208,10 @@ class Results:
         except (errors.Overloaded, errors.QuotaExceeded):  # the next input would fail too
             raise
         except _OF_ONE_INPUT as error:
-            message = str(error)
+            reason, problem = None, str(error)
             if isinstance(error, errors.TokenizerError):
-                message = f"{shown(name)}: {in_options(message)}"
+                reason, problem = error.reason, in_options(problem)
+            message = f"{shown(name)}: {problem}"
             # Only a limit of the size is the server's to raise.
             if (
                 isinstance(error, errors.InputTooLarge)
@@ -220,9 +221,7 @@ class Results:
             ):
                 message += "; have the server's limit raised"
             self._status = ExitStatus.FAILED
-            reason = error.reason if isinstance(error, errors.TokenizerError) else None
-            fault = {"reason": reason, "message": message}
-            self._files.append({"file": name, "error": fault})
+            self._files.append({"file": name, "error": {"reason": reason, "message": message}})
             sys.stderr.write(f"bytepair: {message}\n")
 
     def end(self, *, sums: bool) -> ExitStatus:
