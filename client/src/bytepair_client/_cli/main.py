@@ -32,8 +32,10 @@ TOOLS: Final = frozenset(
 TARGET_VARIABLE = "BYTEPAIR_TARGET"
 ENCODING_VARIABLE = "BYTEPAIR_ENCODING"
 API_KEY_VARIABLE = "BYTEPAIR_API_KEY"
-#: By argument, in the order of the fields of `Tls`.
-TLS_VARIABLES = {
+#: The variables of the environment, by the option that they replace.
+VARIABLES = {
+    "target": TARGET_VARIABLE,
+    "encoding": ENCODING_VARIABLE,
     "tls_ca": "BYTEPAIR_TLS_CA",
     "tls_cert": "BYTEPAIR_TLS_CERT",
     "tls_key": "BYTEPAIR_TLS_KEY",
@@ -100,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if command not in COMMANDS:
             return _run_other(command, arguments)
         args = _parser({}).parse_args(arguments)
-        with _connect(args, os.environ) as client:
+        with _connect(args) as client:
             return COMMANDS[command].run(client, args)
     except (CommandError, errors.TokenizerError) as error:
         message = in_options(str(error))
@@ -170,33 +172,33 @@ def _parser(others: Mapping[str, str]) -> argparse.ArgumentParser:
     return parser
 
 
-def _connect(args: argparse.Namespace, environment: Mapping[str, str]) -> TokenizerClient:
-    encoding = expected = None
-    if "encoding" in args:
-        encoding = args.encoding or environment.get(ENCODING_VARIABLE)
-        expected = args.expected_fingerprint
-        if not encoding:
-            raise CommandError(
-                f"which encoding? Give --encoding NAME, or set {ENCODING_VARIABLE}; "
-                "'bytepair encodings' lists the server's encodings",
-                ExitStatus.USAGE,
-            )
+def _connect(args: argparse.Namespace) -> TokenizerClient:
+    for name, variable in VARIABLES.items():
+        if name in args and not getattr(args, name):
+            setattr(args, name, os.environ.get(variable) or None)
+    if "encoding" in args and not args.encoding:
+        raise CommandError(
+            f"which encoding? Give --encoding NAME, or set {ENCODING_VARIABLE}; "
+            "'bytepair encodings' lists the server's encodings",
+            ExitStatus.USAGE,
+        )
+    tls = args.tls_ca, args.tls_cert, args.tls_key, args.tls_server_name
     return TokenizerClient(
-        args.target or environment.get(TARGET_VARIABLE) or DEFAULT_TARGET,
-        encoding=encoding,
-        expected_fingerprint=expected,
+        args.target or DEFAULT_TARGET,
+        encoding=getattr(args, "encoding", None),
+        expected_fingerprint=getattr(args, "expected_fingerprint", None),
         timeout=DEFAULT_TIMEOUT_S if args.timeout is None else args.timeout,
-        api_key=_api_key(args, environment),
-        tls=_tls(args, environment),
+        api_key=_api_key(args.api_key_file),
+        tls=Tls(*tls) if any(tls) else args.tls,
         user_agent="bytepair-cli",
     )
 
 
-def _api_key(args: argparse.Namespace, environment: Mapping[str, str]) -> str | None:
-    if args.api_key_file is None:
-        return environment.get(API_KEY_VARIABLE) or None
+def _api_key(file: str | None) -> str | None:
+    if file is None:
+        return os.environ.get(API_KEY_VARIABLE) or None
     try:
-        key = Path(args.api_key_file).read_text(encoding="utf-8").strip()
+        key = Path(file).read_text(encoding="utf-8").strip()
         if len(key.split()) == 1:
             return key
         problem = "not an API key: it " + ("has several words" if key else "is empty")
@@ -204,17 +206,7 @@ def _api_key(args: argparse.Namespace, environment: Mapping[str, str]) -> str | 
         problem = str(error.strerror)
     except UnicodeDecodeError:
         problem = "not an API key: it is not text"
-    raise CommandError(f"--api-key-file: {args.api_key_file}: {problem}", ExitStatus.USAGE)
-
-
-def _tls(args: argparse.Namespace, environment: Mapping[str, str]) -> Tls | bool:
-    chosen = {
-        name: getattr(args, name) or environment.get(variable) or None
-        for name, variable in TLS_VARIABLES.items()
-    }
-    if any(chosen.values()):
-        return Tls(*chosen.values())
-    return bool(args.tls)
+    raise CommandError(f"--api-key-file: {file}: {problem}", ExitStatus.USAGE)
 
 
 def _advice(error: Exception, message: str) -> str:
