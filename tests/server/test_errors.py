@@ -27,7 +27,7 @@ from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.rpc import status
 from bytepair_server.rpc.handler import UnaryHandlers
-from bytepair_server.rpc.shared import Shared
+from bytepair_server.rpc.outcome import Shared
 from bytepair_server.transport.interface import Limits
 from bytepair_server.transport.native import NativeTransport
 from conftest import Serve

@@ -34,8 +34,8 @@ from bytepair_server.playground import playground
 from bytepair_server.rpc.chat_service import SERVICE_NAME as CHAT_SERVICE_NAME
 from bytepair_server.rpc.context_service import flagged_tokens
 from bytepair_server.rpc.handler import UnaryHandlers
+from bytepair_server.rpc.outcome import Shared
 from bytepair_server.rpc.service import SERVICE_NAME, Service
-from bytepair_server.rpc.shared import Shared
 from bytepair_server.rpc.status import failure_of
 from bytepair_server.streaming.handler import StreamHandlers
 from bytepair_server.transport import choice, ports, reflection

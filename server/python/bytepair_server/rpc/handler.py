@@ -18,9 +18,8 @@ from bytepair_server.errors import InvalidField
 from bytepair_server.rpc import json, limits
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.methods import METHODS, Rpc
-from bytepair_server.rpc.outcome import Outcomes, trailers
+from bytepair_server.rpc.outcome import Outcomes, Shared, trailers
 from bytepair_server.rpc.service import Service
-from bytepair_server.rpc.shared import Shared
 from bytepair_server.transport.interface import Kind, Method, UnaryCall
 
 #: Maximum elements (see `methods.Read`) of a request that is computed on the event loop. One can

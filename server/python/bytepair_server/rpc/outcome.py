@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
 from bytepair.v1 import text_pb2
 
+from bytepair_server.admission.executor import Executor
+from bytepair_server.admission.limiter import Limiter
+from bytepair_server.auth.callers import Callers
+from bytepair_server.auth.quotas import Quotas
+from bytepair_server.config.settings import Settings
 from bytepair_server.errors import Draining
 from bytepair_server.observability import logs, traces
-from bytepair_server.observability.metrics import POLICY_ACTIONS, RpcMetrics
+from bytepair_server.observability.metrics import POLICY_ACTIONS, Metrics, RpcMetrics
 from bytepair_server.rpc.call import AUTHORIZATION, REQUEST_ID, Call
-from bytepair_server.rpc.shared import Shared
 from bytepair_server.rpc.status import Failure, failure_of, internal
 from bytepair_server.transport.interface import Call as Incoming
 from bytepair_server.transport.interface import Trailers
 
 #: Time between two warnings that an RPC is overloaded.
 WARNING_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """The objects that the handlers of all RPCs share. Without a tracer there are no spans."""
+
+    limiter: Limiter
+    callers: Callers
+    quotas: Quotas
+    executor: Executor
+    metrics: Metrics
+    log: logs.Log
+    settings: Settings
+    tracer: traces.Tracer | None = None
 
 
 def trailers(call: Call) -> Trailers:

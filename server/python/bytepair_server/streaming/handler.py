@@ -15,9 +15,8 @@ from typing import Any, Final
 from bytepair_server.auth.quotas import Quota
 from bytepair_server.errors import InvalidField
 from bytepair_server.rpc.options import Options
-from bytepair_server.rpc.outcome import Outcomes, trailers
+from bytepair_server.rpc.outcome import Outcomes, Shared, trailers
 from bytepair_server.rpc.service import SERVICE_NAME
-from bytepair_server.rpc.shared import Shared
 from bytepair_server.streaming.decode import DecodeSession
 from bytepair_server.streaming.open_stream import OpenStream
 from bytepair_server.streaming.session import Session, timed
