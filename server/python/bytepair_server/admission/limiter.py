@@ -105,7 +105,7 @@ class Limiter:
             seconds = min(seconds, time_remaining / 2)
         timer = asyncio.get_running_loop().call_later(seconds, self._reject, slot)
         try:
-            rejection = await slot.admitted
+            await slot.admitted
         except asyncio.CancelledError:
             if self._queue.discard(slot.caller, slot):
                 self.advance()  # the call behind it may fit
@@ -114,8 +114,6 @@ class Limiter:
             raise
         finally:
             timer.cancel()
-        if rejection is not None:
-            raise rejection
         slot.begin()
         return slot
 
@@ -178,7 +176,7 @@ class Limiter:
         """
         self.draining = True
         while self._queue:
-            _answer(self._queue.pop(), Draining())
+            _refuse(self._queue.pop(), Draining())
         calls, streams = await asyncio.gather(
             self._end(self._calls, grace_seconds),
             self._end(self._streams, stream_grace_seconds),
@@ -243,7 +241,7 @@ class Limiter:
         newest = self._queue.pop_newest_of_busiest(caller)
         if newest is None:
             raise rejection
-        _answer(newest, rejection)
+        _refuse(newest, rejection)
 
     def _full(self) -> Overloaded:
         """The error of a call that found no free slot."""
@@ -253,7 +251,7 @@ class Limiter:
 
     def _reject(self, slot: Slot) -> None:
         if self._queue.discard(slot.caller, slot):
-            _answer(slot, self._full())
+            _refuse(slot, self._full())
             self.advance()  # the call behind it may fit
 
 
@@ -263,7 +261,7 @@ class Slot:
     Attributes:
         caller: The caller of its call.
         size: Bytes that it counts.
-        admitted: None once it is granted, or the error if it is not.
+        admitted: Done once it is granted; fails with the error if it is not.
         reading: The timeout for reading its message.
     """
 
@@ -274,9 +272,7 @@ class Slot:
         self._task: asyncio.Task[Any] | None = None
         self.caller: Final = caller
         self.size = size
-        self.admitted: Final[asyncio.Future[Exception | None]] = (
-            asyncio.get_running_loop().create_future()
-        )
+        self.admitted: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
         self.reading: asyncio.Timeout | None = None
 
     def begin(self) -> None:
@@ -318,11 +314,11 @@ class Slot:
         self._limiter.release()
 
 
-def _answer(slot: Slot, rejection: Exception | None) -> None:
+def _refuse(slot: Slot, rejection: Exception) -> None:
     if not slot.admitted.done():
-        slot.admitted.set_result(rejection)
+        slot.admitted.set_exception(rejection)
 
 
 def _is_granted(slot: Slot) -> bool:
-    done = slot.admitted.done() and not slot.admitted.cancelled()
-    return done and slot.admitted.result() is None
+    admitted = slot.admitted
+    return admitted.done() and not admitted.cancelled() and admitted.exception() is None

@@ -7,8 +7,6 @@ Only `Policy.permit` decides it: for `allowed_special`, for segments of `special
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Final, Literal, TypedDict
 
 from bytepair.v1 import text_pb2
@@ -31,38 +29,30 @@ AS_TEXT: Final = text_pb2.DISALLOWED_SPECIAL_AS_TEXT
 _NONE: Final[frozenset[str]] = frozenset()
 
 
-class _Keywords(TypedDict):
+class SpecialRule(TypedDict):
+    """How special tokens in text are treated, as arguments of the engine's functions. Rules are
+    shared, and never changed.
+
+    Attributes:
+        allowed_special: Special tokens that become control tokens.
+        disallowed_special: "all" if any other is an error; empty if any other is ordinary text.
+        add_special_tokens: Whether the encoding's template adds tokens around each text.
+    """
+
     allowed_special: frozenset[str]
     disallowed_special: Literal["all"] | frozenset[str]
     add_special_tokens: bool
 
 
-@dataclass(frozen=True)
-class SpecialRule:
-    """How special tokens in text are treated, in the engine's terms.
-
-    Attributes:
-        allowed: Special tokens that become control tokens.
-        disallowed: "all" if any other is an error; empty if any other is ordinary text.
-        add_special_tokens: Whether the encoding's template adds tokens around each text.
-    """
-
-    allowed: frozenset[str]
-    disallowed: Literal["all"] | frozenset[str]
-    add_special_tokens: bool = False
-
-    @cached_property
-    def keywords(self) -> _Keywords:
-        """The rule as arguments of the engine's functions."""
-        return {
-            "allowed_special": self.allowed,
-            "disallowed_special": self.disallowed,
-            "add_special_tokens": self.add_special_tokens,
-        }
-
-
 #: The rules that allow no special token, by whether one in the text is an error.
-_RULES: Final = {True: SpecialRule(_NONE, "all"), False: SpecialRule(_NONE, _NONE)}
+_RULES: Final[dict[bool, SpecialRule]] = {
+    is_error: {
+        "allowed_special": _NONE,
+        "disallowed_special": "all" if is_error else _NONE,
+        "add_special_tokens": False,
+    }
+    for is_error in (False, True)
+}
 
 
 class Policy:
@@ -172,8 +162,9 @@ class Policy:
         rule = _RULES[action == REJECT or self._always_reject]
         if add_special_tokens:
             self.permit(caller, entry, entry.encoding.template_names, "add_special_tokens")
-            rule = replace(rule, add_special_tokens=True)
+            rule = {**rule, "add_special_tokens": True}
         if not allowed:
             return rule
         names = self.ceiling(caller, entry.name) if list(allowed) == [ALL] else allowed
-        return replace(rule, allowed=self.permit(caller, entry, names, "allowed_special"))
+        permitted = self.permit(caller, entry, names, "allowed_special")
+        return {**rule, "allowed_special": permitted}

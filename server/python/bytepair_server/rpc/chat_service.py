@@ -32,7 +32,7 @@ from bytepair_server.rpc.chat_messages import (
     parts_of_chat,
     tools_of,
 )
-from bytepair_server.rpc.options import Options
+from bytepair_server.rpc.options import Options, limit_of
 from bytepair_server.rpc.outcome import item_error
 
 SERVICE_NAME: Final = "bytepair.v1.ChatService"
@@ -63,9 +63,9 @@ class ChatService:
         request = parsed.request
         entry, chosen, action = self._chosen(request, call, AS_TEXT)
         self._check_size("messages", parsed.parts, parsed.size, call)
-        has_limit, encoding, counted = request.HasField("limit"), entry.encoding, None
+        limit, encoding, counted = limit_of(request), entry.encoding, None
         texts = parsed.texts()
-        if texts is not None and not has_limit:
+        if texts is not None and limit is None:
             counted = count_texts(
                 texts, encoding=encoding, chosen=chosen, disallowed_special=action
             )
@@ -76,7 +76,7 @@ class ChatService:
                 format=chosen,
                 tools=tools_of(request.tools),
                 options=options_of(request),
-                limit=request.limit if has_limit else None,
+                limit=limit,
                 disallowed_special=action,
             )
         call.tokens = counted.count
@@ -95,7 +95,7 @@ class ChatService:
         limits.check("items", len(request.items), self._settings.max_batch_items, "items")
         size = sum([item.ByteSize() for item in request.items])
         self._check_size("items.messages", sum(map(parts_of_chat, request.items)), size, call)
-        options = options_of(request)
+        options, limit = options_of(request), limit_of(request)
         response = chat_pb2.BatchCountChatResponse(**_naming(entry, chosen))
         for item in request.items:
             result = response.results.add()
@@ -106,7 +106,7 @@ class ChatService:
                     format=chosen,
                     tools=tools_of(item.tools),
                     options=options,
-                    limit=request.limit if request.HasField("limit") else None,
+                    limit=limit,
                     disallowed_special=action,
                 )
             except InvalidOption:  # of the whole call
@@ -209,7 +209,7 @@ class ChatService:
             default_action,
             add_special_tokens=False,
         )
-        return entry, chosen, rule.disallowed
+        return entry, chosen, rule["disallowed_special"]
 
     def _check_size(self, field: str, parts: int, size: int, call: Call) -> None:
         # The size of a request is slightly above that of its texts.

@@ -16,7 +16,7 @@ from bytepair_engine.backends.text_length import text_length
 
 from bytepair_server.auth.policy import SpecialRule
 from bytepair_server.errors import InvalidText, SpecialTokenInSegment
-from bytepair_server.rpc import limits, wire_fields
+from bytepair_server.rpc import wire_fields
 from bytepair_server.rpc.call import Call
 
 #: Separates joined texts: a byte that never occurs in UTF-8.
@@ -43,15 +43,15 @@ def utf8_size(content: Content) -> int:
     if isinstance(content, bytes):
         return len(content)
     if isinstance(content, str):
-        return limits.utf8_size(content)
-    return sum(limits.utf8_size(part.text) for part in content if not part.is_special_token)
+        return text_length(content, "byte")
+    return sum(text_length(part.text, "byte") for part in content if not part.is_special_token)
 
 
 def record_special(
     encoding: Encoding, found: Iterable[Content | Exception], rule: SpecialRule, call: Call
 ) -> None:
     """Record in the call's policy if text contains special tokens that stay text."""
-    if rule.disallowed:
+    if rule["disallowed_special"]:
         return
     for each in found:  # `any` and a generator would cost small calls a third of a microsecond
         if _contains_special(encoding, each, rule):
@@ -62,7 +62,7 @@ def record_special(
 def _contains_special(encoding: Encoding, content: Content | Exception, rule: SpecialRule) -> bool:
     """Whether a content's text contains a special token that is not allowed in it."""
     if isinstance(content, bytes | str):
-        return encoding.contains_special(content, allowed_special=rule.allowed)
+        return encoding.contains_special(content, allowed_special=rule["allowed_special"])
     if isinstance(content, Exception):
         return False
     return any(
@@ -89,13 +89,13 @@ def encode(
         ids, offsets = _encode_parts(encoding, content, rule, unit)
     elif unit is None:
         try:
-            packed = encoding.encode_packed(content, **rule.keywords)
+            packed = encoding.encode_packed(content, **rule)
         except InvalidUnicode as error:
             raise InvalidText("text", error.byte_offset) from None
         return wire_fields.field(wire_fields.IDS, packed), wire_fields.number_of(packed)
     else:
         text = content if isinstance(content, str) else _decoded(content)
-        ids, offsets = encoding.encode_with_offsets(text, unit=unit, **rule.keywords)
+        ids, offsets = encoding.encode_with_offsets(text, unit=unit, **rule)
     return tokenizer_pb2.EncodeResult(ids=ids, offsets=offsets).SerializeToString(), len(ids)
 
 
@@ -107,7 +107,7 @@ def count(
         tokens = _count_parts(encoding, content, rule, limit)
     else:
         try:
-            tokens = encoding.count(content, limit=limit, **rule.keywords)
+            tokens = encoding.count(content, limit=limit, **rule)
         except InvalidUnicode as error:
             raise InvalidText("text", error.byte_offset) from None
     return tokens, limit is not None and tokens > limit
@@ -118,7 +118,7 @@ def count_texts(
 ) -> list[int]:
     """The count of each text, at most `limit` + 1. Raises like `encode` for the first bad item."""
     try:
-        return encoding.count_batch(texts, limit=limit, **rule.keywords)
+        return encoding.count_batch(texts, limit=limit, **rule)
     except InvalidUnicode:
         for index, text in enumerate(texts):
             try:
@@ -140,10 +140,10 @@ def _encode_parts(
             if part.is_special_token:
                 more, theirs = [encoding.special_tokens[part.text]], [0]
             elif unit is None:
-                more = encoding.encode(part.text, disallowed_special=rule.disallowed)
+                more = encoding.encode(part.text, disallowed_special=rule["disallowed_special"])
             else:
                 more, theirs = encoding.encode_with_offsets(
-                    part.text, unit=unit, disallowed_special=rule.disallowed
+                    part.text, unit=unit, disallowed_special=rule["disallowed_special"]
                 )
         except SpecialTokenFound as error:
             raise _located(error, parts, index) from None
@@ -165,7 +165,9 @@ def _count_parts(
             continue
         rest = None if limit is None else max(0, limit - total)
         try:
-            total += encoding.count(part.text, limit=rest, disallowed_special=rule.disallowed)
+            total += encoding.count(
+                part.text, limit=rest, disallowed_special=rule["disallowed_special"]
+            )
         except SpecialTokenFound as error:
             raise _located(error, parts, index) from None
     return total if limit is None else min(total, limit + 1)
@@ -173,13 +175,13 @@ def _count_parts(
 
 def _template(encoding: Encoding, rule: SpecialRule) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The ids before the first part and after the last one."""
-    if not rule.add_special_tokens:
+    if not rule["add_special_tokens"]:
         return (), ()
     return encoding.template.before, encoding.template.after
 
 
 def _located(error: SpecialTokenFound, parts: Sequence[Part], index: int) -> SpecialTokenInSegment:
-    before = sum(limits.utf8_size(part.text) for part in parts[:index])
+    before = sum(text_length(part.text, "byte") for part in parts[:index])
     return SpecialTokenInSegment(error.token, before + error.byte_offset, index)
 
 

@@ -20,9 +20,6 @@ from bytepair_server.rpc.options import chosen
 
 _HasSplit = context_pb2.SplitRequest | context_pb2.SplitStreamConfig
 
-#: Larger values mean the same: no text has as many tokens, and the engine counts in machine words.
-_MAX_TOKENS: Final = 1 << 40
-
 _KEEPS: Final[dict[int, Keep]] = {
     context_pb2.KEEP_UNSPECIFIED: "start",
     context_pb2.KEEP_START: "start",
@@ -61,21 +58,16 @@ def cut_options(keep: int, level: int, unit: int) -> tuple[Keep, Level, Unit]:
     return chosen("keep", keep, _KEEPS), level_of(level, "grapheme"), unit_of(unit)
 
 
-def tokens_of(value: int) -> int:
-    """Return a number of tokens that fits in a machine word."""
-    return min(value, _MAX_TOKENS)
-
-
 def split_options(request: _HasSplit, rule: SpecialRule) -> SplitOptions:
     """Return the options of a split. Raises InvalidOption if the engine rejects them."""
     has_fill = request.HasField("min_fill_percent")
     return SplitOptions(
-        tokens_of(request.max_tokens),
-        tokens_of(request.overlap_tokens),
+        request.max_tokens,
+        request.overlap_tokens,
         level_of(request.level, "paragraph"),
         request.min_fill_percent if has_fill else DEFAULT_MIN_FILL_PERCENT,
-        rule.allowed,
-        rule.add_special_tokens,
+        rule["allowed_special"],
+        rule["add_special_tokens"],
     )
 
 
@@ -123,9 +115,9 @@ class ChunkWriter:
             message.ids.extend(
                 self._entry.encoding.encode_array(
                     chunk.text,
-                    allowed_special=self._rule.allowed,
+                    allowed_special=self._rule["allowed_special"],
                     disallowed_special=frozenset(),
-                    add_special_tokens=self._rule.add_special_tokens,
+                    add_special_tokens=self._rule["add_special_tokens"],
                 )
             )
         return message

@@ -8,6 +8,7 @@ from typing import Final
 
 from bytepair.v1 import context_pb2
 from bytepair_engine import InvalidOption, PieceTooLong, UnknownTokenId
+from bytepair_engine.backends.text_length import text_length
 from bytepair_engine.context import inspecting, splitting, truncating
 from bytepair_engine.context.boundaries import Level
 from bytepair_engine.context.truncating import DEFAULT_START_PERCENT, Keep, Truncation
@@ -26,7 +27,6 @@ from bytepair_server.rpc.context_options import (
     converted,
     cut_options,
     split_options,
-    tokens_of,
     unit_of,
 )
 from bytepair_server.rpc.options import Options, chosen
@@ -111,7 +111,7 @@ class ContextService:
         most = self._settings.max_chunks
         try:
             for chunk in splitting.split(
-                entry.encoding, text, options, disallowed_special=rule.disallowed
+                entry.encoding, text, options, disallowed_special=rule["disallowed_special"]
             ):
                 if len(response.chunks) == most:
                     raise InputTooLarge("chunks", None, most, "chunks")
@@ -127,7 +127,7 @@ class ContextService:
         most = request.max_findings if request.HasField("max_findings") else MAX_FINDINGS
         limits.check("max_findings", most, MAX_FINDINGS, "findings")
         text = request.text
-        self._options.check_size("text", limits.utf8_size(text), call)
+        self._options.check_size("text", text_length(text, "byte"), call)
         found = inspecting.inspect(
             entry.encoding,
             text,
@@ -188,12 +188,12 @@ class ContextService:
                 found = truncating.truncated(
                     entry.encoding,
                     text,
-                    tokens_of(max_tokens),
+                    max_tokens,
                     keep=keep,
                     level=level,
                     marker=marker,
                     start_percent=request.start_percent if has_percent else DEFAULT_START_PERCENT,
-                    **rule.keywords,
+                    **rule,
                 )
         except PieceTooLong as error:
             raise NoSplitPoint(error.limit) from None
@@ -209,7 +209,7 @@ class ContextService:
         if request.count_original:
             original = found.count
             if found.truncated:
-                original = entry.encoding.count(text, **rule.keywords)
+                original = entry.encoding.count(text, **rule)
         return truncation_fields(b"" if request.ranges_only else utf8_kept, found, ranges, original)
 
     def _truncate_part(
@@ -222,7 +222,12 @@ class ContextService:
         keep: Keep,
         level: Level,
     ) -> Truncation:
-        if keep == "both" or request.count_original or rule.allowed or rule.disallowed:
+        if (
+            keep == "both"
+            or request.count_original
+            or rule["allowed_special"]
+            or rule["disallowed_special"]
+        ):
             raise InvalidField(
                 "is_part",
                 "cannot be combined with KEEP_BOTH, count_original, allowed_special or special "
@@ -231,11 +236,11 @@ class ContextService:
         found = truncating.truncated_part(
             entry.encoding,
             part,
-            tokens_of(request.max_tokens),
+            request.max_tokens,
             keep=keep,
             level=level,
             marker=request.marker,
-            add_special_tokens=rule.add_special_tokens,
+            add_special_tokens=rule["add_special_tokens"],
         )
         if found is None:
             raise PartTooShort(size)

@@ -18,8 +18,3 @@ def check(field: str, size: int, limit: int, unit: str) -> None:
     """
     if size > limit:
         raise InputTooLarge(field, size, limit, unit)
-
-
-def utf8_size(text: str) -> int:
-    """The UTF-8 size of `text` in bytes. Constant time for ASCII."""
-    return len(text) if text.isascii() else len(text.encode())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from bytepair.v1 import chat_pb2, tokenizer_pb2
@@ -53,6 +54,7 @@ class Rpc:
         request_class: The class of its request.
         response_class: The class of its answer.
         answer: See `Answer`.
+        read: Parses a request; see `Read`.
         is_count: Whether it only counts. Nearly all of its work is then in the engine, which a
             `CancelScope` can stop.
     """
@@ -61,12 +63,8 @@ class Rpc:
     request_class: type[Message]
     response_class: type[Message]
     answer: Answer
-    _read: Read
+    read: Callable[[bytes], tuple[Any, int]]
     is_count: bool
-
-    def read(self, raw: bytes) -> tuple[Any, int]:
-        """Parse a request; see `Read`."""
-        return self._read(self.request_class, raw)
 
 
 def _methods(service: ServiceDescriptor, rows: Mapping[str, tuple[Answer, Read]]) -> dict[str, Rpc]:
@@ -75,7 +73,8 @@ def _methods(service: ServiceDescriptor, rows: Mapping[str, tuple[Answer, Read]]
         method = service.methods_by_name[name]
         path = f"{service.full_name}/{name}"
         classes = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
-        found[name] = Rpc(path, *classes, answer, read, is_count=name in _COUNTS)
+        parse = partial(read, classes[0])
+        found[name] = Rpc(path, *classes, answer, parse, is_count=name in _COUNTS)
     return found
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, Protocol, TypeVar
 
-from bytepair.v1 import stream_pb2, text_pb2, tokenizer_pb2
+from bytepair.v1 import chat_pb2, stream_pb2, text_pb2, tokenizer_pb2
 from bytepair_engine import UnknownEncoding
 
 from bytepair_server.auth.policy import Policy, SpecialRule
@@ -23,14 +22,15 @@ _DECODE_ERRORS: Final[dict[int, Literal["replace", "strict"]]] = {
     text_pb2.DECODE_ERRORS_STRICT: "strict",
 }
 
-#: Above any possible count; the engine counts in machine words.
-_BEYOND_ANY_COUNT: Final = sys.maxsize
-
 _HasDecode = (
     tokenizer_pb2.DecodeRequest | tokenizer_pb2.BatchDecodeRequest | stream_pb2.DecodeStreamConfig
 )
 _HasLimit = (
-    tokenizer_pb2.CountRequest | tokenizer_pb2.BatchCountRequest | stream_pb2.CountStreamConfig
+    tokenizer_pb2.CountRequest
+    | tokenizer_pb2.BatchCountRequest
+    | stream_pb2.CountStreamConfig
+    | chat_pb2.CountChatRequest
+    | chat_pb2.BatchCountChatRequest
 )
 
 
@@ -91,7 +91,7 @@ class Options:
             default_action,
             add_special_tokens=request.add_special_tokens,
         )
-        if rule.allowed or (rule.add_special_tokens and entry.encoding.template):
+        if rule["allowed_special"] or (rule["add_special_tokens"] and entry.encoding.template):
             call.policy["allowed"] = None
         return entry, rule
 
@@ -117,6 +117,4 @@ def chosen(field: str, value: int, meanings: Mapping[int, T]) -> T:
 
 def limit_of(request: _HasLimit) -> int | None:
     """The limit of a count; None if it has none."""
-    if not request.HasField("limit") or request.limit >= _BEYOND_ANY_COUNT:
-        return None
-    return request.limit
+    return request.limit if request.HasField("limit") else None

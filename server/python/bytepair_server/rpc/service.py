@@ -108,7 +108,7 @@ class Service:
         entry, rule = self.options.text(request, call, AS_TEXT)
         limit = limit_of(request)
         found = self._contents(parsed, entry, call)
-        if parsed.content is not None and not rule.disallowed:
+        if parsed.content is not None and not rule["disallowed_special"]:
             # No item can fail on its own.
             contents.record_special(entry.encoding, [contents.joined(parsed.content)], rule, call)
             counts = contents.count_texts(entry.encoding, parsed.content, rule, limit)

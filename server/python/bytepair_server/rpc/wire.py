@@ -83,23 +83,20 @@ def _strings(message: Message, prefix: str) -> Iterator[tuple[str, bytes]]:
 @lru_cache(maxsize=1)
 def _twins() -> descriptor_pool.DescriptorPool:
     pool = descriptor_pool.DescriptorPool()
-    files = _with_dependencies(tokenizer_pb2.DESCRIPTOR) | _with_dependencies(chat_pb2.DESCRIPTOR)
-    for source in files.values():
-        file = descriptor_pb2.FileDescriptorProto()
-        source.CopyToProto(file)
-        for message in file.message_type:
-            for each in (message, *message.nested_type):
-                each.options.ClearField("map_entry")
-                for declared in each.field:
-                    if declared.type == declared.TYPE_STRING:
-                        declared.type = declared.TYPE_BYTES
-        pool.AddSerializedFile(file.SerializeToString())
+    for source in (tokenizer_pb2.DESCRIPTOR, chat_pb2.DESCRIPTOR):
+        _add_twins(pool, source)
     return pool
 
 
-def _with_dependencies(file: FileDescriptor) -> dict[str, FileDescriptor]:
-    """A file of the API and its imports by name, in order of dependency."""
-    files: dict[str, FileDescriptor] = {}
-    for imported in file.dependencies:
-        files |= _with_dependencies(imported)
-    return files | {file.name: file}
+def _add_twins(pool: descriptor_pool.DescriptorPool, source: FileDescriptor) -> None:
+    for imported in source.dependencies:
+        _add_twins(pool, imported)  # again, for one that several files import
+    file = descriptor_pb2.FileDescriptorProto()
+    source.CopyToProto(file)
+    for message in file.message_type:
+        for each in (message, *message.nested_type):
+            each.options.ClearField("map_entry")
+            for declared in each.field:
+                if declared.type == declared.TYPE_STRING:
+                    declared.type = declared.TYPE_BYTES
+    pool.AddSerializedFile(file.SerializeToString())

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from bytepair.v1 import stream_pb2
 from bytepair_engine import BytepairError, Encoding, StreamDecoder, UnknownTokenId
+from bytepair_engine.backends.text_length import text_length
 
 from bytepair_server.errors import InConfig, InvalidField
 from bytepair_server.rpc import limits, wire
 from bytepair_server.rpc.call import Call
-from bytepair_server.rpc.limits import utf8_size
 from bytepair_server.rpc.options import Options
 from bytepair_server.streaming.session import Session, check_config, in_config
 
@@ -94,7 +94,12 @@ class DecodeSession(Session):
         limits.check("prefill_ids", len(config.prefill_ids), settings.max_ids, "ids")
         stop = list(config.stop)
         limits.check("stop", len(stop), settings.max_stop_strings, "strings")
-        limits.check("stop", sum(map(utf8_size, stop)), settings.max_stop_bytes, "bytes")
+        limits.check(
+            "stop",
+            sum(text_length(each, "byte") for each in stop),
+            settings.max_stop_bytes,
+            "bytes",
+        )
         if "" in stop:
             raise InvalidField("stop", "must not contain an empty string")
         self._as_bytes = errors is None

@@ -30,7 +30,7 @@ class SplitSession(TextSession):
         return StreamChunker(
             entry.encoding,
             split_options(config, rule),
-            disallowed_special=rule.disallowed,
+            disallowed_special=rule["disallowed_special"],
             max_pending_bytes=self._options.settings.max_pending_bytes,
         )
 

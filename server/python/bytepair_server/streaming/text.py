@@ -104,8 +104,8 @@ class TextSession(Session):
                 "can be split; use the RPC without streams",
             )
         self._stream = self._open(entry, rule, config)
-        if not rule.disallowed:
-            self._detector = SpecialTokenDetector(entry.encoding, rule.allowed)
+        if not rule["disallowed_special"]:
+            self._detector = SpecialTokenDetector(entry.encoding, rule["allowed_special"])
         return entry
 
     def _guarded(self, step: Callable[[], T]) -> T:
@@ -132,7 +132,7 @@ class EncodeSession(TextSession):
         return StreamEncoder(
             entry.encoding,
             max_pending_bytes=self._options.settings.max_pending_bytes,
-            **rule.keywords,
+            **rule,
             preceding_text=config.preceding_text,
         )
 
@@ -173,7 +173,7 @@ class CountSession(TextSession):
             entry.encoding,
             limit=limit_of(config),
             max_pending_bytes=self._options.settings.max_pending_bytes,
-            **rule.keywords,
+            **rule,
         )
 
     def _feed(self, piece: str | bytes, entry: Entry | None) -> bytes | None:
