@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -113,37 +114,30 @@ def _check(setting: str, chain: bytes) -> None:
         raise ConfigurationError(
             f"{setting}: gRPC does not support this key; use RSA, or EC with P-256 or P-384"
         )
-    now = datetime.now(UTC)
-    if not _is_valid(own, now):
-        raise ConfigurationError(f"{setting}: {_validity(own, now)}: every client would reject it")
+    _check_time(setting, [own], "every client would reject it")
 
 
 def _check_authorities(setting: str, bundle: bytes) -> None:
-    """Raise ConfigurationError if no certificate of the bundle is valid now: gRPC would close every
-    connection without a message. During a rotation some may have expired."""
+    """Check a bundle as `_check_time` does: gRPC would close every connection without a message."""
     from cryptography import x509  # imported late, see `_check`
 
     try:
         found = x509.load_pem_x509_certificates(bundle)
     except ValueError:
         return  # OpenSSL, which is less strict, has accepted it
+    _check_time(setting, found, "every client certificate would be rejected")
+
+
+def _check_time(setting: str, found: Sequence[x509.Certificate], then: str) -> None:
+    """Raise ConfigurationError if no certificate is valid now. During a rotation some may have
+    expired."""
     now = datetime.now(UTC)
-    if not any(_is_valid(each, now) for each in found):
+    if not any(each.not_valid_before_utc <= now <= each.not_valid_after_utc for each in found):
+        begins, ends = found[0].not_valid_before_utc, found[0].not_valid_after_utc
         raise ConfigurationError(
-            f"{setting}: {_validity(found[0], now)}: every client certificate would be rejected"
+            f"{setting}: is valid from {begins:%Y-%m-%d %H:%M} to {ends:%Y-%m-%d %H:%M} UTC, and "
+            f"by this machine's clock it is {now:%Y-%m-%d %H:%M}: {then}"
         )
-
-
-def _is_valid(certificate: x509.Certificate, now: datetime) -> bool:
-    return certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
-
-
-def _validity(certificate: x509.Certificate, now: datetime) -> str:
-    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    return (
-        f"is valid from {begins:%Y-%m-%d %H:%M} to {ends:%Y-%m-%d %H:%M} UTC, and by this "
-        f"machine's clock it is {now:%Y-%m-%d %H:%M}"
-    )
 
 
 def _problem(error: Exception) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import chain
 from typing import Final
 
@@ -31,7 +30,7 @@ from bytepair_server.rpc.context_options import (
 )
 from bytepair_server.rpc.options import Options, chosen
 from bytepair_server.rpc.outcome import item_error
-from bytepair_server.rpc.wire_fields import element, naming, varint
+from bytepair_server.rpc.wire_fields import element, naming
 
 #: Maximum findings in one answer.
 MAX_FINDINGS: Final = 1000
@@ -198,19 +197,25 @@ class ContextService:
         except PieceTooLong as error:
             raise NoSplitPoint(error.limit) from None
         call.tokens += found.count
-        utf8_kept = found.text.encode()
         if unit == "byte" and len(found.kept) == 1 and not marker:
-            start = 0 if found.kept[0][0] == 0 else len(utf8) - len(utf8_kept)
-            ranges = [(start, start + len(utf8_kept))]
+            size = text_length(found.text, "byte")
+            start = 0 if found.kept[0][0] == 0 else len(utf8) - size
+            ranges = [(start, start + size)]
         else:
             at = converted(text, chain.from_iterable(found.kept), unit)
             ranges = [(at[start], at[end]) for start, end in found.kept]
-        original = None
+        result = context_pb2.TruncateResult(
+            text="" if request.ranges_only else found.text,
+            truncated=found.truncated,
+            count=found.count,
+            level=None if found.level is None else LEVEL_NUMBERS[found.level],  # type: ignore[arg-type]
+        )
+        for start, end in ranges:
+            result.kept.add(start=start, end=end)
         if request.count_original:
-            original = found.count
-            if found.truncated:
-                original = entry.encoding.count(text, **rule)
-        return truncation_fields(b"" if request.ranges_only else utf8_kept, found, ranges, original)
+            original = entry.encoding.count(text, **rule) if found.truncated else found.count
+            result.original_count = original
+        return result.SerializeToString()
 
     def _truncate_part(
         self,
@@ -245,31 +250,3 @@ class ContextService:
         if found is None:
             raise PartTooShort(size)
         return found
-
-
-def truncation_fields(
-    text: bytes, found: Truncation, ranges: Iterable[tuple[int, int]], original: int | None
-) -> bytes:
-    """Write the fields of a TruncateResponse, faster than protobuf does.
-
-    Args:
-        text: The field `text`.
-        found: The result.
-        ranges: The kept ranges, in the requested unit.
-        original: The tokens of the whole text; None leaves the field unset.
-    """
-    fields = [b"\x0a", varint(len(text)), text] if text else []
-    if found.truncated:
-        fields.append(b"\x10\x01")
-    if found.count:
-        fields += b"\x18", varint(found.count)
-    for start, end in ranges:
-        kept = b"\x08" + varint(start) if start else b""
-        if end:
-            kept += b"\x10" + varint(end)
-        fields += b"\x22", varint(len(kept)), kept
-    if original is not None:
-        fields += b"\x28", varint(original)
-    if found.level is not None:
-        fields += b"\x30", varint(LEVEL_NUMBERS[found.level])
-    return b"".join(fields)

@@ -32,7 +32,6 @@ WATCH_RETRY_SECONDS: Final = 10.0
 MAX_NAME_BYTES: Final = 256
 #: gRPC status codes.
 _INVALID_ARGUMENT, _NOT_FOUND = 3, 5
-_INVALID: Final = "the message is not a HealthCheckRequest"
 
 
 class Health:
@@ -65,13 +64,12 @@ class Health:
         ]
 
     def _check(self, incoming: UnaryCall) -> Coroutine[Any, Any, None] | None:
-        if incoming.message is None:  # it is larger than any request of health
-            incoming.fail(Status(_INVALID_ARGUMENT, _INVALID))
-        elif (service := self._admit(incoming, incoming.message)) is not None:
-            if service in self._services:
-                incoming.answer(_written(self._status, incoming))
-            else:
-                incoming.fail(Status(_NOT_FOUND, ""))
+        # A message that is not yet read is larger than any request of health.
+        service = self._admit(incoming, incoming.message)
+        if service in self._services:
+            incoming.answer(_written(self._status, incoming))
+        elif service is not None:
+            incoming.fail(Status(_NOT_FOUND, ""))
         return None
 
     async def _watch(self, incoming: StreamCall) -> None:
@@ -99,27 +97,23 @@ class Health:
 
     def _admit(self, incoming: UnaryCall | StreamCall, raw: bytes | None) -> str | None:
         """The requested service; None if the call has failed."""
-        if self._callers is not None:
-            try:
+        problem = "the message is not a HealthCheckRequest"
+        try:
+            if self._callers is not None:
                 self._callers.identify(incoming.header(AUTHORIZATION), incoming)
-            except Unauthenticated as error:
-                _reject(incoming, error)
-                return None
-        service = None if raw is None else _service(raw, incoming)
-        if service is None:
-            incoming.fail(Status(_INVALID_ARGUMENT, _INVALID))
-        elif len(service) > MAX_NAME_BYTES:
-            incoming.fail(Status(_INVALID_ARGUMENT, "the service name is too long"))
+            if raw is not None:
+                if incoming.is_json:
+                    raw = json.read(raw, health_pb2.HealthCheckRequest)
+                service: str = health_pb2.HealthCheckRequest.FromString(raw).service
+                if len(service) <= MAX_NAME_BYTES:
+                    return service
+                problem = "the service name is too long"
+        except Unauthenticated as error:
+            _reject(incoming, error)
             return None
-        return service
-
-
-def _service(raw: bytes, incoming: UnaryCall | StreamCall) -> str | None:
-    try:
-        if incoming.is_json:
-            raw = json.read(raw, health_pb2.HealthCheckRequest)
-        return health_pb2.HealthCheckRequest.FromString(raw).service
-    except (DecodeError, InputTooLarge, InvalidField):
+        except (DecodeError, InputTooLarge, InvalidField):
+            pass
+        incoming.fail(Status(_INVALID_ARGUMENT, problem))
         return None
 
 
