@@ -119,10 +119,10 @@ def test_ids_are_parsed_from_a_request(
         as_bytes=as_bytes,
         expected_fingerprint=fingerprint,
     )
-    taken, _ = take_ids(Decode, request.SerializeToString())
-    assert list(taken.content) == ids
+    (found, content), _ = take_ids(Decode, request.SerializeToString())
+    assert list(content) == ids
     request.ClearField("ids")
-    assert taken.request == request
+    assert found == request
 
 
 @given(st.lists(IDS, max_size=4), st.booleans())
@@ -130,10 +130,10 @@ def test_items_are_parsed_from_a_request(batch: list[list[int]], as_bytes: bool)
     request = BatchDecode(
         encoding="gpt-4", items=[{"ids": ids} for ids in batch], as_bytes=as_bytes
     )
-    taken, _ = take_items(BatchDecode, request.SerializeToString())
-    assert [list(ids) for ids in taken.content] == batch
+    (found, content), _ = take_items(BatchDecode, request.SerializeToString())
+    assert [list(ids) for ids in content] == batch
     request.ClearField("items")
-    assert taken.request == request
+    assert found == request
 
 
 FIELDS = st.sampled_from([Decode(ids=[n]).SerializeToString() for n in (1, 300, 70_000)])
@@ -160,11 +160,11 @@ def test_ids_in_arbitrary_bytes_are_parsed_as_by_protobuf(raw: bytes) -> None:
         with pytest.raises((InvalidField, InvalidText)):
             take_ids(Decode, raw)
         return
-    taken, _ = take_ids(Decode, raw)
-    assert list(taken.content) == list(expected.ids)
+    (found, content), _ = take_ids(Decode, raw)
+    assert list(content) == list(expected.ids)
     expected.ClearField("ids")
-    taken.request.ClearField("ids")  # protobuf parses them only if the parser left them there
-    assert taken.request == expected
+    found.ClearField("ids")  # protobuf parses them only if the parser left them there
+    assert found == expected
 
 
 ITEM = PARTS | st.just(b"") | st.binary(max_size=4) | IDS.map(pack).map(lambda ids: field(1, ids))
@@ -178,11 +178,11 @@ def test_items_in_arbitrary_bytes_are_parsed_as_by_protobuf(raw: bytes) -> None:
         with pytest.raises((InvalidField, InvalidText)):
             take_items(BatchDecode, raw)
         return
-    taken, _ = take_items(BatchDecode, raw)
-    assert [list(ids) for ids in taken.content] == [list(item.ids) for item in expected.items]
+    (found, content), _ = take_items(BatchDecode, raw)
+    assert [list(ids) for ids in content] == [list(item.ids) for item in expected.items]
     expected.ClearField("items")
-    taken.request.ClearField("items")
-    assert taken.request == expected
+    found.ClearField("items")
+    assert found == expected
 
 
 @given(st.lists(st.binary(max_size=8) | IDS.map(pack)).map(b"".join))

@@ -44,20 +44,20 @@ def test_text_in_arbitrary_bytes_is_parsed_as_by_protobuf(kind: Any, raw: bytes)
         expected = kind.FromString(raw)
     except DecodeError:
         try:
-            taken, _ = take_text(kind, raw)
+            (found, content), _ = take_text(kind, raw)
         except (InvalidField, InvalidText):
             return
         # Only the text is invalid, which the caller of the parser reports.
-        assert isinstance(taken.content, bytes)
+        assert isinstance(content, bytes)
         with pytest.raises(UnicodeDecodeError):
-            taken.content.decode()
+            content.decode()
         return
-    taken, _ = take_text(kind, raw)
-    text = taken.content if isinstance(taken.content, str) else taken.content.decode()
+    (found, content), _ = take_text(kind, raw)
+    text = content if isinstance(content, str) else content.decode()
     assert text == expected.text
     expected.ClearField("text")
-    taken.request.ClearField("text")  # protobuf parses it only if the parser left it there
-    assert taken.request == expected
+    found.ClearField("text")  # protobuf parses it only if the parser left it there
+    assert found == expected
 
 
 Batch = tokenizer_pb2.BatchCountRequest
@@ -81,20 +81,20 @@ def test_items_with_arbitrary_bytes_are_parsed_as_by_protobuf(raw: bytes) -> Non
         expected = Batch.FromString(raw)
     except DecodeError:
         try:
-            taken, _ = take_texts(Batch, raw)
+            (found, content), _ = take_texts(Batch, raw)
         except (InvalidField, InvalidText):
             return
-        assert taken.content is not None
+        assert content is not None
         with pytest.raises(UnicodeDecodeError):
-            [text.decode() for text in taken.content]
+            [text.decode() for text in content]
         return
-    taken, _ = take_texts(Batch, raw)
-    if taken.content is None:
-        assert taken.request == expected
+    (found, content), _ = take_texts(Batch, raw)
+    if content is None:
+        assert found == expected
         return
-    assert [text_pb2.TextItem(text=text.decode()) for text in taken.content] == list(expected.items)
+    assert [text_pb2.TextItem(text=text.decode()) for text in content] == list(expected.items)
     expected.ClearField("items")
-    assert taken.request == expected
+    assert found == expected
 
 
 @pytest.mark.parametrize("rpc", ["BatchCount", "BatchEncode"])

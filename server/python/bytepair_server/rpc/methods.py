@@ -26,14 +26,12 @@ Answer = Callable[[Service, Any, Call], bytes]
 Read = Callable[[type[Any], bytes], tuple[Any, int]]
 
 
-def _message(parts: Callable[[Any], int]) -> Read:
+def _message(
+    parts: Callable[[Any], int], request_class: type[Message], raw: bytes
+) -> tuple[Message, int]:
     """Parse the whole message by protobuf; `parts` is the number of its elements."""
-
-    def read(request_class: type[Message], raw: bytes) -> tuple[Message, int]:
-        request = wire.parse(request_class, raw)
-        return request, parts(request)
-
-    return read
+    request = wire.parse(request_class, raw)
+    return request, parts(request)
 
 
 def _with_chat(request_class: type[Any], raw: bytes) -> tuple[ParsedChat[Any], int]:
@@ -41,7 +39,7 @@ def _with_chat(request_class: type[Any], raw: bytes) -> tuple[ParsedChat[Any], i
     return chat, chat.parts
 
 
-_plain: Final = _message(lambda _: 0)
+_plain: Final = partial(_message, lambda _: 0)
 _COUNTS: Final = frozenset({"Count", "BatchCount"})
 
 
@@ -91,14 +89,14 @@ METHODS: Final = _methods(
         "Truncate": (lambda service, *given: service.context.truncate(*given), _plain),
         "BatchTruncate": (
             lambda service, *given: service.context.batch_truncate(*given),
-            _message(lambda request: len(request.items)),
+            partial(_message, lambda request: len(request.items)),
         ),
         "Split": (lambda service, *given: service.context.split(*given), _plain),
         "Inspect": (lambda service, *given: service.context.inspect(*given), _plain),
         "ListEncodings": (Service.list_encodings, _plain),
         "GetEncoding": (Service.get_encoding, _plain),
         # The first call for a vocabulary reads all of it.
-        "GetToken": (Service.get_token, _message(lambda _: sys.maxsize)),
+        "GetToken": (Service.get_token, partial(_message, lambda _: sys.maxsize)),
     },
 ) | _methods(
     chat_pb2.DESCRIPTOR.services_by_name["ChatService"],
@@ -106,7 +104,7 @@ METHODS: Final = _methods(
         "CountChat": (lambda service, *given: service.chat.count(*given), _with_chat),
         "BatchCountChat": (
             lambda service, *given: service.chat.batch_count(*given),
-            _message(parts_of),
+            partial(_message, parts_of),
         ),
         "EncodeChat": (lambda service, *given: service.chat.encode(*given), _with_chat),
         "FitChat": (lambda service, *given: service.chat.fit(*given), _with_chat),

@@ -9,7 +9,7 @@ short.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import TypeVar
 
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_engine.backends.varint import unpack
@@ -28,31 +28,19 @@ except ImportError:
     take_field = take_named_texts = lambda *_: None  # protobuf parses each message
 
 
-Request = TypeVar("Request")
-Content = TypeVar("Content")
 HasText = TypeVar("HasText", tokenizer_pb2.EncodeRequest, tokenizer_pb2.CountRequest)
 HasTexts = TypeVar("HasTexts", tokenizer_pb2.BatchEncodeRequest, tokenizer_pb2.BatchCountRequest)
 
 
-class Parsed(NamedTuple, Generic[Request, Content]):
-    """A request apart from its large field.
-
-    Attributes:
-        request: The request, mostly without that field.
-        content: The field.
-    """
-
-    request: Request
-    content: Content
-
+# Each is a request, mostly without its large field, and that field.
 
 #: A text; if bytes, not yet verified to be UTF-8.
-ParsedText = Parsed[HasText, str | bytes]
+ParsedText = tuple[HasText, str | bytes]
 #: The items' texts, not yet verified to be UTF-8; None unless every item is a plain text: then the
 #: request has its items.
-ParsedTexts = Parsed[HasTexts, list[bytes] | None]
-ParsedIds = Parsed[tokenizer_pb2.DecodeRequest, Sequence[int]]
-ParsedItems = Parsed[tokenizer_pb2.BatchDecodeRequest, Sequence[Sequence[int]]]
+ParsedTexts = tuple[HasTexts, list[bytes] | None]
+ParsedIds = tuple[tokenizer_pb2.DecodeRequest, Sequence[int]]
+ParsedItems = tuple[tokenizer_pb2.BatchDecodeRequest, Sequence[Sequence[int]]]
 
 
 def take_text(request_class: type[HasText], raw: bytes) -> tuple[ParsedText[HasText], int]:
@@ -65,7 +53,7 @@ def take_text(request_class: type[HasText], raw: bytes) -> tuple[ParsedText[HasT
     else:
         rest, (text,) = taken
         request = wire.parse(request_class, rest)
-    return Parsed(request, text), len(request.segments) + len(request.allowed_special)
+    return (request, text), len(request.segments) + len(request.allowed_special)
 
 
 def take_texts(request_class: type[HasTexts], raw: bytes) -> tuple[ParsedTexts[HasTexts], int]:
@@ -75,7 +63,7 @@ def take_texts(request_class: type[HasTexts], raw: bytes) -> tuple[ParsedTexts[H
     rest, texts = (raw, None) if taken is None else taken
     request = wire.parse(request_class, rest)
     parts = len(request.allowed_special) + (0 if texts is None else len(texts))
-    return Parsed(request, texts), parts + sum(1 + len(item.segments) for item in request.items)
+    return (request, texts), parts + sum(1 + len(item.segments) for item in request.items)
 
 
 def take_ids(request_class: type[tokenizer_pb2.DecodeRequest], raw: bytes) -> tuple[ParsedIds, int]:
@@ -84,10 +72,10 @@ def take_ids(request_class: type[tokenizer_pb2.DecodeRequest], raw: bytes) -> tu
     if taken is not None and len(taken[1]) <= 1:
         ids = unpack(b"".join(taken[1]))
         if ids is not None:
-            return Parsed(wire.parse(request_class, taken[0]), ids), 0
+            return (wire.parse(request_class, taken[0]), ids), 0
     request = wire.parse(request_class, raw)
     # Reading a list is far faster than reading protobuf's container.
-    return Parsed(request, request.ids[:]), 0
+    return (request, request.ids[:]), 0
 
 
 def take_items(
@@ -99,6 +87,6 @@ def take_items(
     if taken is not None:
         items = [ids for item in taken[1] if (ids := unpack(item)) is not None]
         if len(items) == len(taken[1]):
-            return Parsed(wire.parse(request_class, taken[0]), items), len(items)
+            return (wire.parse(request_class, taken[0]), items), len(items)
     request = wire.parse(request_class, raw)
-    return Parsed(request, [item.ids[:] for item in request.items]), len(request.items)
+    return (request, [item.ids[:] for item in request.items]), len(request.items)

@@ -59,10 +59,10 @@ class Service:
     # Text to ids
 
     def encode(self, parsed: ParsedText[tokenizer_pb2.EncodeRequest], call: Call) -> bytes:
-        request = parsed.request
+        request, given = parsed
         entry, rule = self.options.text(request, call, REJECT)
         unit = chosen("offsets", request.offsets, _UNITS)
-        content = self._content(request, parsed.content, entry, call)
+        content = self._content(request, given, entry, call)
         self.options.check_size("text", contents.utf8_size(content), call)
         contents.record_special(entry.encoding, [content], rule, call)
         fields, call.tokens = contents.encode(entry.encoding, content, rule, unit)
@@ -71,11 +71,11 @@ class Service:
     def batch_encode(
         self, parsed: ParsedTexts[tokenizer_pb2.BatchEncodeRequest], call: Call
     ) -> bytes:
-        request = parsed.request
+        request, given = parsed
         entry, rule = self.options.text(request, call, REJECT)
         unit = chosen("offsets", request.offsets, _UNITS)
         parts = []
-        found = self._contents(parsed, entry, call)
+        found = self._contents(request, given, entry, call)
         contents.record_special(entry.encoding, found, rule, call)
         for index, content in enumerate(found):
             try:
@@ -92,9 +92,9 @@ class Service:
         return b"".join(parts)
 
     def count(self, parsed: ParsedText[tokenizer_pb2.CountRequest], call: Call) -> bytes:
-        request = parsed.request
+        request, given = parsed
         entry, rule = self.options.text(request, call, AS_TEXT)
-        content = self._content(request, parsed.content, entry, call)
+        content = self._content(request, given, entry, call)
         self.options.check_size("text", contents.utf8_size(content), call)
         contents.record_special(entry.encoding, [content], rule, call)
         count, exceeded = contents.count(entry.encoding, content, rule, limit_of(request))
@@ -104,14 +104,14 @@ class Service:
     def batch_count(
         self, parsed: ParsedTexts[tokenizer_pb2.BatchCountRequest], call: Call
     ) -> bytes:
-        request = parsed.request
+        request, given = parsed
         entry, rule = self.options.text(request, call, AS_TEXT)
         limit = limit_of(request)
-        found = self._contents(parsed, entry, call)
-        if parsed.content is not None and not rule["disallowed_special"]:
+        found = self._contents(request, given, entry, call)
+        if given is not None and not rule["disallowed_special"]:
             # No item can fail on its own.
-            contents.record_special(entry.encoding, [contents.joined(parsed.content)], rule, call)
-            counts = contents.count_texts(entry.encoding, parsed.content, rule, limit)
+            contents.record_special(entry.encoding, [contents.joined(given)], rule, call)
+            counts = contents.count_texts(entry.encoding, given, rule, limit)
             call.tokens = sum(counts)
             if limit is None:
                 parts = list(map(_count_result, counts))
@@ -222,15 +222,15 @@ class Service:
         return parts
 
     def _contents(
-        self, parsed: ParsedTexts[Any], entry: Entry, call: Call
+        self, request: Any, texts: list[bytes] | None, entry: Entry, call: Call
     ) -> Sequence[Content | Exception]:
         """The content of each item, or its error."""
         settings = self._settings
-        if parsed.content is not None:
-            limits.check("items", len(parsed.content), settings.max_batch_items, "items")
-            self.options.check_size("items.text", sum(map(len, parsed.content)), call)
-            return parsed.content
-        items = parsed.request.items
+        if texts is not None:
+            limits.check("items", len(texts), settings.max_batch_items, "items")
+            self.options.check_size("items.text", sum(map(len, texts)), call)
+            return texts
+        items = request.items
         limits.check("items", len(items), settings.max_batch_items, "items")
         total = sum(len(item.segments) for item in items)
         limits.check("items.segments", total, settings.max_segments, "segments")
