@@ -36,12 +36,11 @@ _ANSWER: Final = tuple(b"%c%%c%%b%c" % (_TEXT, _CONSUMED) + b"%c" * length for l
 class DecodeSession(Session):
     """One DecodeStream."""
 
-    __slots__ = ("_as_bytes", "_decoder", "_is_plain", "_max_ids")
+    __slots__ = ("_decoder", "_is_plain", "_max_ids")
 
     def __init__(self, options: Options, call: Call, inline_max_bytes: int) -> None:
         super().__init__(options, call, inline_max_bytes)
         self._decoder: StreamDecoder[Any] | None = None
-        self._as_bytes = False
         self._is_plain = True  # text, and no stop strings
         self._max_ids: Final = options.settings.max_ids
 
@@ -74,7 +73,8 @@ class DecodeSession(Session):
     def end(self) -> bytes | None:
         if self._decoder is None:
             check_config(has_config=False, is_first=True)
-        return self._maybe_last(self._empty, flush=True).SerializeToString()
+        assert self._decoder is not None  # or it was an error
+        return self._maybe_last(self._decoder.feed(()), flush=True).SerializeToString()
 
     def abandon(self) -> bytes | None:
         self.over = True
@@ -102,17 +102,12 @@ class DecodeSession(Session):
         )
         if "" in stop:
             raise InvalidField("stop", "must not contain an empty string")
-        self._as_bytes = errors is None
-        self._is_plain = not stop and not self._as_bytes
+        self._is_plain = not stop and errors is not None
         self._decoder = _decoder(entry.encoding, config, stop, errors)
         self.inline_max_bytes = (
             min(self._inline_max_bytes, _STOP_INLINE_MAX_BYTES) if stop else self._inline_max_bytes
         )
         return entry.encoding
-
-    @property
-    def _empty(self) -> str | bytes:
-        return b"" if self._as_bytes else ""
 
     def _maybe_last(self, delta: Any, *, flush: bool) -> stream_pb2.DecodeStreamResponse:
         """The answer with `delta`, marked as the last one if it is."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, ClassVar, Final, TypeVar
 
-from bytepair.v1 import context_pb2, stream_pb2
+from bytepair.v1 import stream_pb2
 from bytepair_engine import (
     Encoding,
     InvalidOption,
@@ -26,9 +26,6 @@ from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.options import Options, limit_of
 from bytepair_server.streaming.session import Session, check_config, in_config
 
-_Config = (
-    stream_pb2.EncodeStreamConfig | stream_pb2.CountStreamConfig | context_pb2.SplitStreamConfig
-)
 T = TypeVar("T")
 
 
@@ -95,7 +92,7 @@ class TextSession(Session):
         if self._stream is not None:
             self.call.input_bytes = self._stream.bytes_consumed
 
-    def _configure(self, config: _Config) -> Entry:
+    def _configure(self, config: Any) -> Entry:
         entry, rule = self._options.text(config, self.call, self._DEFAULT_ACTION)
         if not can_stream(entry.encoding):
             raise InvalidField(
