@@ -38,12 +38,7 @@ class Limiter:
 
     def __init__(self, settings: Settings) -> None:
         """Make a limiter that admits nothing until `open`."""
-        self._max: Final = settings.max_in_flight
-        self._max_bytes: Final = settings.max_in_flight_bytes
-        self._max_queued: Final = settings.max_queued
-        self._max_queue_seconds: Final = settings.max_queue_seconds
-        self._max_streams: Final = settings.max_open_streams
-        self._max_streams_bytes: Final = settings.max_streams_bytes
+        self._settings: Final = settings
         self.held_bytes = 0
         self._streams_bytes = 0
         self._queue: Final[FairQueue[Slot]] = FairQueue()
@@ -100,7 +95,7 @@ class Limiter:
         self._queue.put(slot.caller, max(1, size), slot)
         for reading in self.reading:
             reading.limit_reading()
-        seconds = self._max_queue_seconds
+        seconds = self._settings.max_queue_seconds
         if time_remaining is not None:
             seconds = min(seconds, time_remaining / 2)
         timer = asyncio.get_running_loop().call_later(seconds, self._reject, slot)
@@ -126,7 +121,7 @@ class Limiter:
         """
         if self.draining:
             raise Draining
-        if self.open_streams >= self._max_streams:
+        if self.open_streams >= self._settings.max_open_streams:
             raise Overloaded(RETRY_SECONDS, "open streams", "max_open_streams")
         self.open_streams += 1
 
@@ -141,7 +136,7 @@ class Limiter:
 
     def check_stream_bytes(self) -> None:
         """Raise Overloaded if all streams together hold more than `max_streams_bytes`."""
-        if self._streams_bytes > self._max_streams_bytes:
+        if self._streams_bytes > self._settings.max_streams_bytes:
             raise Overloaded(RETRY_SECONDS, "bytes held by streams", "max_streams_bytes")
 
     def track(self, *, is_stream: bool = False) -> asyncio.Task[Any]:
@@ -224,8 +219,8 @@ class Limiter:
             self._drained.set()
 
     def _has_room(self, size: int) -> bool:
-        fits = not self.held_bytes or self.held_bytes + size <= self._max_bytes
-        return self.in_flight < self._max and fits
+        fits = not self.held_bytes or self.held_bytes + size <= self._settings.max_in_flight_bytes
+        return self.in_flight < self._settings.max_in_flight and fits
 
     def _enter(self, slot: Slot) -> None:
         self.in_flight += 1
@@ -233,9 +228,9 @@ class Limiter:
 
     def _make_room(self, caller: str) -> None:
         """Make room in the queue for a call. Raises Overloaded if this caller has the most."""
-        if not self._max_queue_seconds:
+        if not self._settings.max_queue_seconds:
             raise self._full()
-        if len(self._queue) < self._max_queued:
+        if len(self._queue) < self._settings.max_queued:
             return
         rejection = Overloaded(RETRY_SECONDS, "queued calls", "max_queued")
         newest = self._queue.pop_newest_of_busiest(caller)
@@ -245,7 +240,7 @@ class Limiter:
 
     def _full(self) -> Overloaded:
         """The error of a call that found no free slot."""
-        if self.in_flight >= self._max:
+        if self.in_flight >= self._settings.max_in_flight:
             return Overloaded(RETRY_SECONDS, "calls in flight", "max_in_flight")
         return Overloaded(RETRY_SECONDS, "bytes of calls in flight", "max_in_flight_bytes")
 

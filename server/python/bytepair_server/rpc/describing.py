@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
 from bytepair.v1 import encoding_pb2, token_pb2
@@ -51,8 +52,14 @@ def encoding(entry: Entry) -> encoding_pb2.Encoding:
     )
 
 
-def token(entry: Entry, describer: Describer, token_id: int) -> token_pb2.GetTokenResponse:
+@cache  # making one may read the whole vocabulary, and callers must not be able to repeat that
+def _describer(entry: Entry) -> Describer:
+    return Describer(entry.encoding)
+
+
+def token(entry: Entry, token_id: int) -> token_pb2.GetTokenResponse:
     """Describe a token for GetToken."""
+    describer = _describer(entry)
     found = describer.describe(token_id, max_bytes=MAX_BYTES)
     answer = token_pb2.GetTokenResponse(
         data=found.data,

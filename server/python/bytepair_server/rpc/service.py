@@ -8,7 +8,6 @@ from typing import Any, Final, Literal
 
 from bytepair.v1 import text_pb2, token_pb2, tokenizer_pb2
 from bytepair_engine import UnknownTokenId
-from bytepair_engine.pipeline.describing import Describer
 
 from bytepair_server.auth.policy import AS_TEXT, REJECT, Policy
 from bytepair_server.catalog import Catalog, Entry
@@ -47,9 +46,6 @@ class Service:
         self.options: Final = Options(settings, catalog, policy)
         self.chat: Final = ChatService(settings, catalog, policy)
         self.context: Final = ContextService(settings, catalog, self.options)
-        # Kept, because making one may read the whole vocabulary, and callers must not be able to
-        # repeat that.
-        self._describers: Final[dict[str, Describer]] = {}
         self._settings: Final = settings
         self._policy: Final = policy
         self._described: Final = {
@@ -187,10 +183,7 @@ class Service:
 
     def get_token(self, request: token_pb2.GetTokenRequest, call: Call) -> bytes:
         entry = self.options.entry(request.encoding, request.expected_fingerprint, call)
-        describer = self._describers.get(entry.name)
-        if describer is None:
-            describer = self._describers[entry.name] = Describer(entry.encoding)
-        answer = describing.token(entry, describer, request.id)
+        answer = describing.token(entry, request.id)
         call.tokens = 1
         return answer.SerializeToString()
 

@@ -65,19 +65,16 @@ class Failure:
             delay.FromNanoseconds(int(min(self.retry_seconds, _MAX_DURATION_SECONDS) * 1e9))
             details.append(error_details_pb2.RetryInfo(retry_delay=delay))
         named = [(each.DESCRIPTOR.full_name, each.SerializeToString()) for each in details]
-        return Status(self.number, self.message, named)
+        return Status(self.code.value[0], self.message, named)
 
     def item_error(self) -> text_pb2.Error:
         """The failure as the error of one item of a batch."""
         return text_pb2.Error(
-            code=self.number, reason=self.reason, message=self.message, metadata=self.metadata
+            code=self.code.value[0],
+            reason=self.reason,
+            message=self.message,
+            metadata=self.metadata,
         )
-
-    @property
-    def number(self) -> int:
-        """The value of google.rpc.Code."""
-        number: int = self.code.value[0]
-        return number
 
 
 #: The example of a name for a call without one, where it is served.
