@@ -168,8 +168,9 @@ async fn unary(
         received(shared.calls.has_read(guard.id, message)).await
     };
     tokio::select! {
-        answer = answered => answer,
+        biased; // a rejected call has no answer
         Ok(failure) = rejected => Err(failure),
+        answer = answered => answer,
     }
 }
 
@@ -213,8 +214,9 @@ async fn by_protocols(
             }
             parts.extensions.insert(Admitted(guard.id));
             tokio::select! {
-                response = pass_on(shared, parts.clone(), body) => response,
+                biased; // a rejected call has no answer
                 Ok(failure) = rejected => reject(shared, parts, None, failure).await,
+                response = pass_on(shared, parts.clone(), body) => response,
             }
         }
         Err(failure) => reject(shared, parts, Some(body), failure).await,
