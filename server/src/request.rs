@@ -36,6 +36,8 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
             b"" | b"application/x-www-form-urlencoded" // by default of `curl -d`
         )
     {
+        let timeout = Some(shared.settings.message_timeout);
+        discard(ReadAhead::new(body, timeout, None));
         return Box::pin(std::future::ready(help(method.is_some())));
     }
     let is_unary = method.is_some_and(|method| method.kind == Kind::Unary);
@@ -264,14 +266,19 @@ async fn reject(
 ) -> Response<Body> {
     let is_prefixed = content_type(&parts.headers) != b"application/json"
         && content_type(&parts.headers) != b"application/proto";
-    if let (Some(mut body), true) = (body, parts.version < http::Version::HTTP_2) {
-        tokio::spawn(async move { body.discard().await });
+    if let (Some(body), true) = (body, parts.version < http::Version::HTTP_2) {
+        discard(body);
     }
     for name in ["grpc-encoding", "content-encoding", "content-length"] {
         parts.headers.remove(name);
     }
     parts.extensions.insert(Rejected(failure));
     pass_on(shared, parts, ReadAhead::message_unread(is_prefixed)).await
+}
+
+/// Reads and drops a body while its call is answered.
+fn discard(mut body: ReadAhead) {
+    tokio::spawn(async move { body.discard().await });
 }
 
 /// Size of a header list, as HTTP/2 counts it.
