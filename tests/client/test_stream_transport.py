@@ -82,14 +82,14 @@ def test_nothing_is_sent_before_the_first_piece_is_requested(clients: Clients) -
 
 def test_a_stream_may_be_closed_while_it_waits_for_the_rate_limit(clients: Clients) -> None:
     with ScriptedStreams(echo) as server:
-        client = clients(server.target, encoding="any", max_requests_per_second=1)
+        client = clients(server.target, encoding="any", max_requests_per_second=0.2)
         with client.decode_stream([1]) as first:
             next(first)
         ends: list[object] = []
         stream = client.decode_stream(Model())
         reader = threading.Thread(target=lambda: ends.append(next(stream, None)))
         reader.start()
-        time.sleep(0.2)  # the other stream started less than a second ago
+        time.sleep(0.2)  # the other stream started less than five seconds ago
         stream.close()
         reader.join(30)
         assert (ends, len(server.metadata)) == ([None], 1)

@@ -123,4 +123,5 @@ def test_bytes_in_flight_are_bounded_and_cancelled_calls_release_theirs(serve: S
     assert server.metric("bytepair_errors_total", rpc="Count", reason="OVERLOADED") == 1
     for each in running:
         each.cancel()
+    server.wait_for_metric("bytepair_in_flight", 0)
     assert server.stub.Count(slow_request()).count > 0  # cancelled calls have released their bytes
