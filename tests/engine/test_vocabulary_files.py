@@ -141,6 +141,8 @@ def test_gzip(tmp_path: Path) -> None:
     for damaged, problem in (
         (whole[:-9], "it is cut off"),
         (whole[:40] + bytes(100), "it is damaged gzip"),
+        (gzip.compress(WHOLE[:2000]) + gzip.compress(WHOLE[2000:]), "it goes on after its gzip"),
+        (whole + b"x", "it goes on after its gzip"),
     ):
         file.write_bytes(damaged)
         with pytest.raises(VocabularyError, match=f"{file}: {problem}"):

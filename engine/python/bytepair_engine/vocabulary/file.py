@@ -60,7 +60,8 @@ def read_vocabulary_file(path: Path) -> bytes:
     """Read a file, and decompress it if it is gzip, whatever its name.
 
     Raises:
-        VocabularyError: The file cannot be read, is too large, or is truncated or damaged gzip.
+        VocabularyError: The file cannot be read, is too large, or is truncated or damaged gzip, or
+            gzip of several parts.
     """
     if "\0" in str(path):
         raise VocabularyError(repr(str(path)), "a file name holds no NUL character", "correct it")
@@ -74,6 +75,11 @@ def read_vocabulary_file(path: Path) -> bytes:
             data = inflate.decompress(data, MAX_FILE_BYTES + 1)
             if not inflate.eof and len(data) <= MAX_FILE_BYTES:
                 raise VocabularyError(str(path), "it is cut off", "fetch it again")
+            if inflate.unused_data:
+                # Further parts of the file, or damage: without them the vocabulary is another.
+                raise VocabularyError(
+                    str(path), "it goes on after its gzip data ends", "compress it as one file"
+                )
     except OSError as error:
         raise VocabularyError(
             str(path), f"it cannot be read: {error.strerror}", "check its name and permissions"
