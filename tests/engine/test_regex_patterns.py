@@ -296,12 +296,16 @@ def test_an_error_about_a_pattern_has_the_position_and_a_remedy(tmp_path: Path) 
         load_encoding(spec, backend="native")
 
 
-def test_a_pattern_that_makes_regex_fail(backend: BackendName, tmp_path: Path) -> None:
+def test_a_pattern_that_is_no_regular_expression(backend: BackendName, tmp_path: Path) -> None:
     file = tmp_path / "v.tiktoken"
     file.write_bytes(rank_file())
-    spec = EncodingSpec(name="v", file=file, pattern=r"(?i)\p{L}|\P{L}")
-    with pytest.raises(VocabularyError, match="does not compile"):
-        load_encoding(spec, backend=backend)
+    for pattern, problem in (
+        (r"(?i)\p{L}|\P{L}", "does not compile"),
+        ("a|\ud800", "holds a lone surrogate"),
+    ):
+        spec = EncodingSpec(name="v", file=file, pattern=pattern)
+        with pytest.raises(VocabularyError, match=problem):
+            load_encoding(spec, backend=backend)
 
 
 def rank_file() -> bytes:

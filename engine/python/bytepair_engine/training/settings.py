@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from bytepair_engine.errors import InvalidOption
+from bytepair_engine.errors import InvalidOption, has_surrogate
 from bytepair_engine.pipeline.byte_alphabet import BYTE_ALPHABET
 from bytepair_engine.vocabulary.patterns import resolve_pattern
 
@@ -75,6 +75,8 @@ class TrainingSettings:
         for number, token in enumerate(special_tokens):
             if not isinstance(token, str) or not token:
                 raise InvalidOption("special_tokens", f"{token!r} is not a string, or empty")
+            if has_surrogate(token):
+                raise InvalidOption("special_tokens", f"{token!r} holds a lone surrogate")
             if token in special_tokens[:number]:
                 raise InvalidOption("special_tokens", f"{token!r} is given twice")
         if ties not in ("lowest", "first-seen"):

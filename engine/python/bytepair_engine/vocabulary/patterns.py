@@ -13,7 +13,7 @@ from typing import Final
 
 import regex
 
-from bytepair_engine.errors import VocabularyError
+from bytepair_engine.errors import VocabularyError, has_surrogate
 
 # OpenAI's, as tiktoken_ext/openai_public.py spells them.
 _GPT2: Final = (
@@ -130,7 +130,8 @@ def resolve_pattern(pattern: str, source: str) -> str:
     Returns:
         The regular expressions, one per line.
     Raises:
-        VocabularyError: The pattern is empty, does not compile, or looks like an unknown name.
+        VocabularyError: The pattern is empty, does not compile, holds a lone surrogate, or looks
+            like an unknown name.
     """
     name = _SPLIT_AS.get(pattern, pattern)
     if name in _NAMED:
@@ -141,6 +142,8 @@ def resolve_pattern(pattern: str, source: str) -> str:
             f"no split pattern has the name {pattern!r}",
             f"use one of the names {PATTERN_NAMES}, or a regular expression",
         )
+    if has_surrogate(pattern):
+        raise VocabularyError(source, "the split pattern holds a lone surrogate", "remove it")
     for line in pattern.split("\n"):
         if not line:
             raise VocabularyError(
