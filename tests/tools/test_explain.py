@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import random
 import re
+import subprocess
 import sys
 import unicodedata
 from collections.abc import Callable
@@ -22,6 +24,8 @@ from bytepair_tools.explanation.text import Colour, wants_colour
 from bytepair_tools.shared.visible import visible, visible_bytes
 from support.hard_text import random_character
 from support.sentencepiece_models import trained
+from support.serving import clean_environment
+from support.shell import command
 from support.tokenizer_json import made
 
 Shell = Callable[..., str]
@@ -314,6 +318,33 @@ def test_a_deep_tree_is_truncated_with_a_note(shell: Shell, tmp_path: Path) -> N
     usual = ("explain", "a" + "b" * 399, "--encoding", "a.tiktoken", "--pattern", "gpt2")
     assert "… and 702 parts below" in shell(*usual, "--token", "0")
     assert len(json.loads(shell(*usual, "--token", "0", "--json"))["token"]["merges"]) == 399
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "error"),
+    [
+        ('"$@" >&-', 1, "bytepair: cannot write the output: Bad file descriptor\n"),
+        ('"$@" >/dev/full', 1, "bytepair: cannot write the output: No space left on device\n"),
+        ('"$@"', 141, ""),
+        ('"$@" --on - <&-', 1, "bytepair evaluate: standard input: Bad file descriptor\n"),
+    ],
+)
+def test_a_stream_that_is_closed_or_full(line: str, status: int, error: str) -> None:
+    """The output is a pipe that nobody reads; whether Python buffers it or not."""
+    run = ("evaluate", "gpt2") if "--on" in line else ("explain", "a", "--encoding", "gpt2")
+    end, output = os.pipe()
+    os.close(end)
+    for unbuffered in ("", "1"):
+        ran = subprocess.run(
+            ["sh", "-c", line, "sh", *command(*run)],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env=clean_environment(PYTHONUNBUFFERED=unbuffered),
+        )
+        assert (ran.returncode, ran.stderr) == (status, error)
+    os.close(output)
 
 
 @pytest.mark.parametrize(

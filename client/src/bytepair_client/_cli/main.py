@@ -12,8 +12,9 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from bytepair_client import __version__
 from bytepair_client import _errors as errors
@@ -100,7 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = arguments[0] if arguments else ""
     try:
         if command not in COMMANDS:
-            return _run_other(command, arguments)
+            status = _run_other(command, arguments)
+            sys.stdout.flush()
+            return status
         args = _parser({}).parse_args(arguments)
         with _connect(args) as client:
             return COMMANDS[command].run(client, args)
@@ -111,8 +114,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
     except BrokenPipeError:
+        _drop_output()
         return ExitStatus.BROKEN_PIPE
     except OSError as error:
+        _drop_output()
         sys.stderr.write(f"bytepair: cannot write the output: {error.strerror}\n")
         return ExitStatus.FAILED
 
@@ -120,14 +125,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _open_standard_streams() -> None:
     """Open those of the descriptors 0 to 2 that are closed: otherwise a file or a connection would
     get the number, and receive what is written to standard error."""
-    # Reading from 0 and writing to 1 fail as before.
+    # Reading from 0 and writing to 1 fail as before, with an error of the system.
     for descriptor, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, mode)  # gets the lowest free number
-    if sys.stderr is None:
-        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            kind: Literal["r", "w"] = "w" if descriptor else "r"
+            setattr(sys, name, os.fdopen(descriptor, kind, encoding="utf-8", closefd=False))
+
+
+def _drop_output() -> None:
+    """Discard output that cannot be written: Python would try again at the end, and report it."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run_other(command: str, arguments: Sequence[str]) -> int:
