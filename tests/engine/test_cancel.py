@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from time import perf_counter, thread_time
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -52,8 +52,9 @@ def test_work_in_a_cancelled_scope_does_not_start(encoding: Encoding, call: str)
 
 @pytest.mark.parametrize("call", CALLS)
 def test_work_in_an_expired_scope_does_not_start(encoding: Encoding, call: str) -> None:
-    with CancelScope(seconds=0.0), pytest.raises(Cancelled):
-        CALLS[call](encoding, "hello world")
+    for seconds in (0.0, -0.001, -1e300):
+        with CancelScope(seconds), pytest.raises(Cancelled):
+            CALLS[call](encoding, "hello world")
     with CancelScope(seconds=3600.0):
         assert CALLS[call](encoding, "hello world") == CALLS[call](encoding, "hello world")
 
@@ -110,9 +111,8 @@ def test_the_core_stops_in_the_middle_of_a_large_text(kind: str) -> None:
 
 def test_the_reference_stops_in_the_middle_of_a_pre_token() -> None:
     encoding = get_encoding(NAME, backend="reference")
-    began = perf_counter()
-    cancelled_after(encoding, "ab" * 10_000, 0.01)
-    assert perf_counter() - began < 30  # it would take a minute
+    with CancelScope(seconds=0.05), pytest.raises(Cancelled):  # all of it would take a minute
+        encoding.count("ab" * 10_000)
 
 
 def test_answers_after_a_cancellation_are_right(encoding: Encoding) -> None:

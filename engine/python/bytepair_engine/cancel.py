@@ -39,8 +39,9 @@ class CancelScope:
         """Create a scope.
 
         Args:
-            seconds: Time limit, counted from now; None for no limit.
+            seconds: Time limit, counted from now; at once if it is negative. None for no limit.
         """
+        seconds = None if seconds is None else max(0.0, seconds)
         self.cancelled = False
         self._deadline: Final = None if seconds is None else monotonic() + seconds
         flag = _flags()
