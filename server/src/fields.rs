@@ -36,6 +36,13 @@ pub fn take(message: &[u8], number: u32) -> Option<(Vec<u8>, Vec<&[u8]>)> {
     Some((rest, found))
 }
 
+/// The number of varints in the content of a packed field.
+pub fn count_varints(packed: &[u8]) -> usize {
+    // At most 255 at a time, so that a vector register sums many bytes.
+    let ends = |part: &[u8]| part.iter().map(|byte| u8::from(*byte < 0x80)).sum::<u8>();
+    packed.chunks(255).map(|part| usize::from(ends(part))).sum()
+}
+
 /// The content of a field, of a message without other fields; empty for an empty message. `None` for
 /// any other message.
 pub fn only(message: &[u8], number: u32) -> Option<&[u8]> {
@@ -126,6 +133,13 @@ mod tests {
         ] {
             assert_eq!(take(message, 2), None, "{message:?}");
         }
+    }
+
+    #[test]
+    fn varints_are_counted_by_their_last_bytes() {
+        assert_eq!(count_varints(b""), 0);
+        assert_eq!(count_varints(b"\x01\xac\x02\x80\x80\x01"), 3);
+        assert_eq!(count_varints(&[1; 1000]), 1000);
     }
 
     #[test]

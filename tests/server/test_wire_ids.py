@@ -10,7 +10,7 @@ from bytepair_engine import get_encoding
 from bytepair_engine.backends.varint import pack, unpack, unpack_slowly
 from bytepair_server.errors import InvalidField, InvalidText
 from bytepair_server.rpc.parsed import take_ids, take_items
-from bytepair_server.rpc.wire_fields import element, field
+from bytepair_server.rpc.wire_fields import element, field, number_of
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -196,6 +196,11 @@ def test_varints_are_parsed_as_by_protobuf(data: bytes) -> None:
     else:
         # protobuf accepts varints of more than five bytes, though no writer makes them
         assert values is None or list(values) == expected
+
+
+@given(IDS)
+def test_packed_ids_are_counted(ids: list[int]) -> None:
+    assert number_of(pack(ids)) == len(ids)
 
 
 def test_every_encoding_of_the_ids_gives_the_same_ids(server: RunningServer) -> None:

@@ -1,5 +1,5 @@
 """The compiled part of the server: the native transport, for `transport/native.py`, and functions
-that extract fields of messages, for `rpc/parsed.py`."""
+for fields of messages, for `rpc/parsed.py` and `rpc/wire_fields.py`."""
 
 from collections.abc import Sequence
 from typing import Any, Self, final
@@ -20,6 +20,7 @@ __all__ = [
     "WRITABLE",
     "Call",
     "Transport",
+    "count_varints",
     "take_field",
     "take_named_texts",
 ]
@@ -32,6 +33,9 @@ CANCELLED: int
 WRITABLE: int
 ENDED: int
 EVICTED: int
+
+def count_varints(packed: bytes) -> int:
+    """Return the number of varints in the content of a packed field; 0 for b""."""
 
 def take_field(
     message: bytes, number: int, inner: int | None = None

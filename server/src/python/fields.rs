@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::fields::{named, only, take};
+use crate::fields::{self, named, only, take};
 
 /// The message without the field, and the values of the field.
 type Taken<'py> = (Bound<'py, PyBytes>, Bound<'py, PyList>);
@@ -53,4 +53,10 @@ pub fn take_named_texts<'py>(
         .map(|(name, text)| (*name, text.map(|text| PyBytes::new(py, text.as_bytes()))));
     let found = PyList::new(py, found)?;
     Ok(Some((PyBytes::new(py, &rest), found)))
+}
+
+/// The number of varints in the content of a packed field.
+#[pyfunction]
+pub fn count_varints(packed: &[u8]) -> usize {
+    fields::count_varints(packed)
 }

@@ -202,6 +202,7 @@ const EVICTED: u8 = 7;
 fn _transport(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Transport>()?;
     module.add_class::<Call>()?;
+    module.add_function(wrap_pyfunction!(fields::count_varints, module)?)?;
     module.add_function(wrap_pyfunction!(fields::take_field, module)?)?;
     module.add_function(wrap_pyfunction!(fields::take_named_texts, module)?)?;
     for (name, value) in [
