@@ -23,6 +23,7 @@ pub mod request;
 pub mod server;
 pub mod settings;
 mod slot;
+mod socket;
 mod timeouts;
 pub mod tls;
 

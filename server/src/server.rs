@@ -2,23 +2,21 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::io;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::connection::{Shared, serve};
+use crate::socket::Rewound;
 
 /// The wait after `accept` failed because of missing descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -244,47 +242,5 @@ where
     timeout(most, reading).await.ok()??;
     let is_http2 = buffer.starts_with(PREFACE);
     let first = Bytes::from(buffer);
-    Some((Rewound { first, socket }, is_http2))
-}
-
-/// A socket that returns bytes again that were read before.
-///
-/// It does not offer vectored writes: with them h2 (0.4) writes each answer of 256 bytes or more
-/// separately, and without them it joins answers below 1,024 bytes.
-struct Rewound<S> {
-    first: Bytes,
-    socket: S,
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.first.is_empty() {
-            return Pin::new(&mut self.socket).poll_read(context, buffer);
-        }
-        let size = self.first.len().min(buffer.remaining());
-        buffer.put_slice(&self.first.split_to(size));
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Rewound<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write(context, data)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_shutdown(context)
-    }
+    Some((Rewound::new(first, socket), is_http2))
 }
