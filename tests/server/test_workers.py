@@ -160,7 +160,7 @@ def test_a_killed_worker_fails_no_call_and_its_counts_are_kept(serve: Serve) -> 
     # Each killed worker may have lost one answer per thread after counting it.
     assert answered <= server.metric(COUNTED, **ANSWERED) <= answered + KILLS * threads
     assert server.metric("bytepair_in_flight") == 0
-    ended = [line for line in server.log if line["event"] == "a worker ended"]
+    ended = [server.wait_for_log("a worker ended", times=number + 1) for number in range(KILLS)]
     assert [line["status"] for line in ended] == [-signal.SIGKILL] * KILLS
     assert ended[0]["replaced_in_seconds"] == 0
 
@@ -172,11 +172,8 @@ def test_a_worker_that_dies_repeatedly_is_restarted_with_growing_delays(serve: S
         server.wait_for_metric("bytepair_workers", 2)
         (other,) = set(workers_of(server)) - {kept}
         os.kill(other, signal.SIGKILL)
-        server.wait_for_metric("bytepair_workers_lost_total", deaths)
-    waits = [
-        line["replaced_in_seconds"] for line in server.log if line["event"] == "a worker ended"
-    ]
-    assert waits == [0, 0.1, 0.2]
+        ended = server.wait_for_log("a worker ended", times=deaths)
+        assert ended["replaced_in_seconds"] == (0, 0.1, 0.2)[deaths - 1]
     assert kept in workers_of(server)
 
 
