@@ -245,6 +245,19 @@ def test_an_output_that_cannot_be_written(shell: Shell) -> None:
     assert run.returncode == 1
 
 
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("count", "--help")])
+def test_help_that_cannot_be_written(shell: Shell, arguments: tuple[str, ...]) -> None:
+    said = b"bytepair: cannot write the output: No space left on device\n"
+    shell.variables["PYTHONUNBUFFERED"] = ""  # unbuffered, argparse ignores the error
+    end, pipe = os.pipe()
+    os.close(end)
+    full = os.open("/dev/full", os.O_WRONLY)
+    for output, status, error in ((full, 1, said), (pipe, 141, b"")):
+        run = shell.start(*arguments, stdout=output)
+        os.close(output)
+        assert (run.communicate()[1], run.returncode) == (error, status)
+
+
 def test_standard_error_may_be_closed(shell: Shell) -> None:
     for name, status, output in (("b.txt", 0, b"3 b.txt\n"), ("missing", 1, b"")):
         ran = subprocess.run(

@@ -100,13 +100,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     command = arguments[0] if arguments else ""
     try:
-        if command not in COMMANDS:
-            status = _run_other(command, arguments)
-            sys.stdout.flush()
-            return status
-        args = _parser({}).parse_args(arguments)
-        with _connect(args) as client:
-            return COMMANDS[command].run(client, args)
+        try:
+            if command not in COMMANDS:
+                return _run_other(command, arguments)
+            args = _parser({}).parse_args(arguments)
+            with _connect(args) as client:
+                return COMMANDS[command].run(client, args)
+        finally:
+            sys.stdout.flush()  # now, so that a fault has its status, for help too
     except (CommandError, errors.TokenizerError) as error:
         message = in_options(str(error))
         sys.stderr.write(f"bytepair: {message}{_advice(error, message)}\n")
