@@ -136,7 +136,8 @@ def loading(name: str) -> Row:
 
 def after_fork(engines: dict[str, dict[str, Work]], texts: Sequence[Path]) -> list[Row]:
     """Measure lists of a worker's first megabyte beside its second, in short documents that
-    alternate between all texts, and the memory of that process."""
+    alternate between all texts, and the memory of that process; then the same of a worker whose
+    parent has encoded a text."""
     by_text = [documents_of(path, 2_000, 600_000) for path in texts]
     mixed = [document for turn in zip_longest(*by_text) for document in turn if document]
     sizes = [len(document.encode()) for document in mixed]
@@ -158,13 +159,18 @@ def after_fork(engines: dict[str, dict[str, Work]], texts: Sequence[Path]) -> li
         return [*seconds, *resident_and_shared()]
 
     halves: Any = [mixed[:middle], mixed[middle:end]]
-    runs: list[Any] = [in_child(work, [halves])[1][0] for _ in range(ROUNDS)]
-    first, second, resident, shared = (statistics.median(run[i] for run in runs) for i in range(4))
-    ratio = second / first * sum(sizes[:middle]) / sum(sizes[middle:end])
-    return [
-        ("list, first megabyte after a fork", "the second", f"{ratio:.2f}"),
-        ("memory of that process, MB", "of which shared", f"{resident:.0f} / {shared:.0f}"),
-    ]
+    rows = []
+    for parent in ("", ", parent in use"):
+        runs: list[Any] = [in_child(work, [halves])[1][0] for _ in range(ROUNDS)]
+        first, second, resident, shared = (
+            statistics.median(run[i] for run in runs) for i in range(4)
+        )
+        ratio = second / first * sum(sizes[:middle]) / sum(sizes[middle:end])
+        rows.append((f"list, first megabyte after a fork{parent}", "the second", f"{ratio:.2f}"))
+        encode("The parent is in use.")
+    memory = f"{resident:.0f} / {shared:.0f}"
+    rows.append(("memory of that process, MB", "of which shared", memory))
+    return rows
 
 
 def resident_and_shared() -> tuple[float, float]:
