@@ -356,7 +356,7 @@ fn known_size(headers: &HeaderMap) -> Option<usize> {
         .checked_sub(prefix)
 }
 
-/// The answer to a person: a request of no protocol, for an RPC or for another path.
+/// The answer, for a person, to a request of no protocol. `is_rpc`: its path is that of an RPC.
 fn help(is_rpc: bool) -> Response<Body> {
     const NO_TYPE: &str =
         "{\"code\":\"invalid_argument\",\"message\":\"send content-type: application/json\"}\n";

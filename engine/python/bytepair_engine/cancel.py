@@ -39,7 +39,7 @@ class CancelScope:
         """Create a scope.
 
         Args:
-            seconds: Time limit, counted from now; at once if it is negative. None for no limit.
+            seconds: Time limit, counted from now; 0 or less cancels at once. None for no limit.
         """
         seconds = None if seconds is None else max(0.0, seconds)
         self.cancelled = False

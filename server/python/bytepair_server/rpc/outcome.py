@@ -1,4 +1,4 @@
-"""The end of a call, or of an item of a batch: metrics, log and answer."""
+"""What all handlers share, and the end of a call or of an item of a batch: metrics, log, answer."""
 
 from __future__ import annotations
 
