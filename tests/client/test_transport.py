@@ -98,6 +98,12 @@ def test_no_server_at_the_target(clients: Clients) -> None:
     assert caught.value.reason is None
 
 
+def test_a_name_that_no_host_can_have(clients: Clients) -> None:
+    for target in ("no..host:1", f"{'a' * 64}.invalid:1"):
+        with pytest.raises(Unavailable, match=f"no answer from {target}"):
+            clients(target, encoding="e", max_attempts=1).count("text")
+
+
 def test_a_server_of_another_protocol(clients: Clients) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
         threading.Thread(target=server.serve_forever).start()
