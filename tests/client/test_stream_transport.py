@@ -258,6 +258,24 @@ def test_a_response_may_arrive_while_another_task_closes_the_stream() -> None:
         asyncio.run(main(server.target))
 
 
+def test_a_stream_that_another_task_closes_ends() -> None:
+    async def model() -> Any:
+        yield 1
+        await asyncio.sleep(3600)
+
+    async def main(target: str) -> None:
+        async with AsyncTokenizerClient(target, encoding="e") as client:
+            stream = client.decode_stream(model())
+            assert await anext(stream) == "1 "
+            reader = asyncio.create_task(anext(stream, "the end"))
+            await asyncio.sleep(0)  # it waits for a response
+            await stream.aclose()
+            assert await reader == "the end"
+
+    with ScriptedStreams(echo) as server:
+        asyncio.run(main(server.target))
+
+
 def test_closing_the_client_ends_its_streams(clients: Clients) -> None:
     open_stream = Open()
     with ScriptedStreams(open_stream) as server:

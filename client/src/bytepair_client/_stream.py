@@ -207,9 +207,12 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
         try:
             response: Response | None = await self._client._wait(call.read(), self._timeout)
         except asyncio.CancelledError:
-            if not is_being_cancelled():
-                self._state.raise_failure()  # the source failed and cancelled the call
-            raise
+            if is_being_cancelled():
+                raise
+            self._state.raise_failure()  # the source failed and cancelled the call
+            if not self._state.over:
+                raise
+            return None  # another task closed the stream
         return response
 
 
