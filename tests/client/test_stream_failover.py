@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 import pytest
-from bytepair_client import InvalidUtf8, TokenizerClient, UnknownTokenId
+from bytepair_client import InvalidUtf8, TokenizerClient, Unavailable, UnknownTokenId
 from support.clients import Clients
 from support.hard_text import random_texts
 from support.oracle import oracle
@@ -202,3 +202,25 @@ def test_a_count_restarts_if_its_text_can_be_read_again(
             return interrupted(pieces, 25 if first else -1, replicas.kill)
 
     assert client.count_stream(Book()) == len(ids_of(TEXT * 30))
+
+
+@pytest.mark.parametrize("read_again", [10, 28], ids=["less", "more"])
+def test_a_source_that_gives_another_text_when_it_is_read_again_fails(
+    replicas: Replicas, clients: Clients, read_again: int
+) -> None:
+    client = clients(replicas.target, encoding="cl100k_base", max_unary_bytes=1000)
+
+    class File:
+        """Like a file that another object holds: what was read does not come again."""
+
+        def __init__(self) -> None:
+            self.readings = 0
+
+        def __iter__(self) -> Iterator[str]:
+            self.readings += 1
+            if self.readings == 2:  # the first one only asked whether it is an iterator
+                return interrupted([TEXT] * 30, 25, replicas.kill)
+            return iter(["x", *[TEXT] * read_again][:read_again])
+
+    with pytest.raises(Unavailable, match="another text when they were read again"):
+        client.count_stream(File())

@@ -15,12 +15,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from operator import index
 from typing import Any, Final, Generic, TypeVar
+from zlib import crc32
 
 from bytepair.v1 import stream_pb2, text_pb2
 from google.protobuf.message import Message
 
 from bytepair_client._arguments import MAX_TOKEN_ID, lone_surrogate, unknown_id
-from bytepair_client._errors import InvalidUtf8, SpecialTokenInText, TokenizerError, UnknownTokenId
+from bytepair_client._errors import (
+    InvalidUtf8,
+    SpecialTokenInText,
+    TokenizerError,
+    Unavailable,
+    UnknownTokenId,
+)
 
 #: Maximum number of full requests of input to keep: more than can be without a response, so only
 #: output that never settles, such as an endless partial match of a stop string, exceeds it.
@@ -42,12 +49,14 @@ class SendBuffer(ABC, Generic[Part]):
     Attributes:
         max_request: Maximum size of a request, in bytes of text or in ids; at least 1.
         sent: The size of the input sent so far, in the same unit.
+        reread: The size of the input before a restart, which must come again.
         can_rewind: Whether the stream can resume over another connection.
     """
 
     def __init__(self, config: Any, max_request: int, empty: Callable[[], Part]) -> None:
         self.max_request = max_request
         self.sent = 0
+        self.reread = 0
         self.can_rewind = True
         self._given = 0  # the size of the input that `parts` has cut
         self._pending: Part = empty()
@@ -171,6 +180,8 @@ class TextBuffer(SendBuffer[bytearray]):
         self._repeated = 0
         self._preceding = b""  # the last settled character
         self._last_start = -1  # of the chunks that the caller has
+        # Of the text so far, and of that before a restart.
+        self._size = self._checksum = self._expected = 0
 
     def parts(self, item: object) -> Iterator[bytearray]:
         step = self.max_request
@@ -189,6 +200,22 @@ class TextBuffer(SendBuffer[bytearray]):
             yield from _slices(data, step)
         else:
             raise TypeError(f"pieces must be str or bytes, not {type(item).__name__}")
+
+    def put(self, part: bytearray) -> None:
+        """Add a part. Raises Unavailable if the source gave another text before a restart."""
+        left = self.reread - self._size
+        is_reached = 0 < left <= len(part)
+        if is_reached and crc32(part[:left], self._checksum) != self._expected:
+            raise other_text()
+        self._size += len(part)
+        self._checksum = crc32(part, self._checksum)
+        super().put(part)
+
+    def restart(self) -> None:
+        super().restart()
+        if self._size > self.reread:
+            self.reread, self._expected = self._size, self._checksum
+        self._size = self._checksum = 0
 
     def _request(self, part: bytearray, *, with_config: bool) -> Message:
         request: Message = self._type(
@@ -226,6 +253,14 @@ class TextBuffer(SendBuffer[bytearray]):
     def correct(self, failure: TokenizerError) -> None:
         if isinstance(failure, InvalidUtf8 | SpecialTokenInText):
             shift(failure, "byte_offset", self._base)
+
+
+def other_text() -> Unavailable:
+    """The error for a source that is read again and does not give the same text, such as a file."""
+    return Unavailable(
+        "the connection broke, and pieces gave another text when they were read again",
+        code="UNAVAILABLE",
+    )
 
 
 def _last_character(data: bytearray) -> bytes:

@@ -13,6 +13,7 @@ import grpc
 from bytepair_client._base import Attempts
 from bytepair_client._call import Plain, Response, StreamCall
 from bytepair_client._errors import InternalError, TokenizerError, Unavailable
+from bytepair_client._send_buffers import other_text
 
 #: Maximum size of the requests whose responses were not read, in full requests. This bounds how far
 #: the source is read ahead, and keeps even a slow connection busy.
@@ -130,8 +131,8 @@ class StreamState(ABC, Generic[Response, Plain]):
             return self._source
 
     def read(self, response: Response) -> Iterable[Plain]:
-        """Process a response. Returns its plain values, if any. Raises InternalError if it is the
-        last one and the server did not receive all input."""
+        """Process a response. Returns its plain values, if any. Raises an error if it is the last
+        one and not all input was read again or received by the server."""
         with self.lock:
             self.advanced = False
             self.changed()  # more requests may be sent
@@ -170,6 +171,8 @@ class StreamState(ABC, Generic[Response, Plain]):
         # Some types of responses lack one of these fields.
         if getattr(last, "stop_matched", "") or getattr(last, "limit_exceeded", False):
             return  # the server stopped reading on purpose
+        if self.buffer.sent < self.buffer.reread:
+            raise other_text()
         consumed = self._consumed_by(last)
         if consumed != self.buffer.sent:
             raise InternalError(
