@@ -9,6 +9,7 @@ import grpc
 import pytest
 from bytepair.v1 import tokenizer_pb2
 from bytepair_client import (
+    BudgetTooSmall,
     DeadlineExceeded,
     InputTooLarge,
     InvalidOption,
@@ -48,6 +49,17 @@ def small() -> Iterator[RunningServer]:
     flags = ("--max-input-bytes", "2000", "--max-batch-items", "7", "--max-ids", "500")
     with RunningServer("--builtin-encodings", "cl100k_base", *flags) as running:
         yield running
+
+
+def test_a_budget_too_small_for_an_item_that_is_sent_alone(
+    server: RunningServer, clients: Clients
+) -> None:
+    client = clients(server.target, encoding="cl100k_base", max_unary_bytes=1000)
+    texts = ["", "word " * 1000]
+    results = client.truncate_batch(texts, 0, marker=" …", return_exceptions=True)
+    assert results[0] == ""
+    assert isinstance(results[1], BudgetTooSmall)
+    assert results[1].item == 1
 
 
 @pytest.mark.slow

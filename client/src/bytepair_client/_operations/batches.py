@@ -31,6 +31,7 @@ from bytepair_client._status import from_item, to_item
 MAX_ITEMS: Final = 1024
 #: The errors of a single item.
 _OF_ONE_ITEM: Final = (
+    errors.BudgetTooSmall,
     errors.InputTooLarge,
     errors.InvalidChat,
     errors.InvalidUtf8,
