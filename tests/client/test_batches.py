@@ -237,5 +237,5 @@ def test_a_batch_has_a_bounded_number_of_requests_in_flight(clients: Clients) ->
 def test_a_timeout_is_for_the_whole_batch(clients: Clients) -> None:
     with ScriptedServer(never) as server:
         client = clients(server.target, encoding="e")
-        with pytest.raises(DeadlineExceeded):
+        with pytest.raises(DeadlineExceeded, match=r"the batch took more than 0.2 s"):
             client.count_batch(["a"] * 5000, timeout=0.2)

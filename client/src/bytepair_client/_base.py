@@ -83,7 +83,7 @@ class BaseClient(ABC):
                 server is stopping. At least 1, which means no retries.
             wait_for_quota: If True, a call over the caller's quota waits for the time that the
                 server names and is sent again, instead of failing with QuotaExceeded. The wait does
-                not count towards `timeout`.
+                not count towards `timeout`, except for the `timeout` of a whole batch.
             max_requests_per_second: Maximum rate of calls, retries and streams included; None for
                 no limit.
             max_unary_bytes: A text of more bytes, or a list of more ids than a quarter of this, is

@@ -193,6 +193,8 @@ class Batch(Prepared[Response, list[Plain]]):
         try:
             return await self._send(client, chunk)
         except errors.TokenizerError as failure:
+            if isinstance(failure, errors.DeadlineExceeded) and self._until is not None:
+                failure.message = f"the batch took more than {self._timeout:g} s"
             # A rejected request or a closed client would fail all other requests too.
             if not self._return_exceptions or failure.code is None:
                 raise
