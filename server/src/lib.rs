@@ -3,8 +3,7 @@
 //! `server` accepts connections, `connection` serves one, and `request` one of its requests. `grpc`
 //! serves gRPC over HTTP/2, with `messages` in and `outgoing` out; `connect` serves the other
 //! protocols. `calls` holds the calls in progress, each in a `slot`. `events` passes their events (see
-//! `call`) to Python in batches. `fields` reads fields of messages. `memory` keeps
-//! freed memory. Only `python` depends on PyO3.
+//! `call`) to Python in batches. `fields` reads fields of messages. Only `python` depends on PyO3.
 
 pub mod body;
 pub mod call;
@@ -17,8 +16,6 @@ pub mod fields;
 pub mod files;
 pub mod grpc;
 pub mod gzip;
-#[cfg(all(feature = "python", target_env = "gnu"))]
-mod memory;
 pub mod messages;
 pub mod outgoing;
 pub mod peer;

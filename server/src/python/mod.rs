@@ -49,8 +49,6 @@ impl Transport {
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let settings = read_settings(settings)?;
-        #[cfg(target_env = "gnu")]
-        crate::memory::keep_freed();
         // SAFETY: Python holds the descriptor open for as long as this call, which duplicates it.
         let wake = unsafe { BorrowedFd::borrow_raw(wake_fd) }.try_clone_to_owned()?;
         let calls = Calls::new(File::from(wake));
