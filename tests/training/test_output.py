@@ -14,6 +14,7 @@ from bytepair_engine import (
     InvalidOption,
     TrainingError,
     VocabularyError,
+    can_stream,
     load_encoding,
 )
 from bytepair_engine.extending import extend_encoding, ordinary_tokens
@@ -54,6 +55,20 @@ def test_huggingface_gives_the_same_ids(pattern: str | None) -> None:
     theirs.encode_special_tokens = False
     assert theirs.encode("a<|end|>").ids[-1] == encoding.special_tokens["<|end|>"] == 1498
     assert theirs.decode(encoding.encode_ordinary("naïve 日本")) == "naïve 日本"
+
+
+@pytest.mark.parametrize("pattern", [*PATTERNS, None])
+def test_its_own_tokenizer_json_is_read_with_the_same_ids_and_streams(
+    pattern: str | None, tmp_path: Path
+) -> None:
+    trained, encoding = train(pattern, size=600)
+    file = tmp_path / "tokenizer.json"
+    file.write_text(tokenizer_json(trained), encoding="utf-8")
+    again = load_encoding(EncodingSpec(name="again", file=file))
+    assert can_stream(again) == can_stream(encoding)
+    seed = 20261127
+    for text in [*random_texts(random.Random(seed), list(trained.tokens), 300), *TEXTS]:
+        assert again.encode_ordinary(text) == encoding.encode_ordinary(text), (seed, text)
 
 
 @pytest.mark.parametrize("pattern", [r"\p{L}++|.", r"a{1,3}+", r"^a|.", r"a$|.", r"(?V1)[a&&b]"])

@@ -22,7 +22,7 @@ from bytepair_engine.pipeline.unicode_tables import (
     MORE_NUMBERS,
     NO_MARKS,
 )
-from bytepair_engine.vocabulary.patterns import COVERING, PATTERNS
+from bytepair_engine.vocabulary.patterns import COVERING, ONIGURUMA_SPELLINGS, PATTERNS
 
 T = TypeVar("T")
 
@@ -40,6 +40,7 @@ _BEHAVIOURS: Final[dict[str, Behaviour]] = {
 #: Equivalent spellings of published patterns; see docs/formats.md.
 _SPELLINGS: Final = {
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": PATTERNS["gpt2"],
+    **{spelling: pattern for pattern, spelling in ONIGURUMA_SPELLINGS.items()},
 }
 
 

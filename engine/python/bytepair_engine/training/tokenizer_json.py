@@ -18,16 +18,7 @@ from typing import Any, Final
 from bytepair_engine.errors import TrainingError
 from bytepair_engine.pipeline.byte_alphabet import write_bytes
 from bytepair_engine.training.merging import Trained
-from bytepair_engine.vocabulary.patterns import PATTERNS
-
-#: Equivalent spellings of the named patterns with constructs that Oniguruma interprets differently.
-_EQUIVALENTS: Final = {
-    PATTERNS["gpt2"]: r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-    PATTERNS["cl100k_base"]: (
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-        r"|\s+\z|\s*[\r\n]|\s+(?!\S)|\s"
-    ),
-}
+from bytepair_engine.vocabulary.patterns import ONIGURUMA_SPELLINGS, PATTERNS
 
 #: Possessive quantifiers, anchors, properties and classes that the engines interpret differently.
 _NOT_PORTABLE: Final = re.compile(
@@ -93,7 +84,7 @@ def _byte_level() -> dict[str, Any]:
 def _splits(pattern: str | None) -> list[dict[str, Any]]:
     if pattern is None:
         return []
-    portable = _EQUIVALENTS.get(pattern, pattern)
+    portable = ONIGURUMA_SPELLINGS.get(pattern, pattern)
     if pattern not in PATTERNS.values() and _NOT_PORTABLE.search(pattern):
         raise TrainingError(
             f"the split pattern {pattern!r} may have another meaning in Hugging Face's tokenizers",

@@ -97,6 +97,16 @@ PATTERNS: Final[dict[str, str]] = {
     "deepseek_v3": _DEEPSEEK_V3,
 }
 
+#: Equivalent spellings of patterns with constructs that Oniguruma, the regex engine of Hugging Face's
+#: tokenizers, interprets differently.
+ONIGURUMA_SPELLINGS: Final = {
+    PATTERNS["gpt2"]: r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    PATTERNS["cl100k_base"]: (
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+        r"|\s+\z|\s*[\r\n]|\s+(?!\S)|\s"
+    ),
+}
+
 #: Name to pattern, for patterns that run on the regex engine: text cannot be streamed into them.
 GENERAL_PATTERNS: Final[dict[str, str]] = {"kimi_k2": _KIMI_K2}
 
