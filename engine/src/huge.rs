@@ -19,7 +19,7 @@ const PAGE: usize = 2 << 20;
 pub struct Huge<T> {
     start: NonNull<T>,
     len: usize,
-    /// `forks` of the process that made it.
+    /// The number of forks before it was made.
     forks: usize,
     _memory: Memory<T>,
 }
@@ -85,7 +85,7 @@ impl<T: Copy> Huge<T> {
     }
 }
 
-/// Returns the number of forks between the first process that called this, and this one.
+/// Returns the number of forks that led from the first process that called this to this one.
 pub fn forks() -> usize {
     static FORKS: AtomicUsize = AtomicUsize::new(0);
     #[cfg(target_os = "linux")]

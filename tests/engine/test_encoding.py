@@ -30,6 +30,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.engines import BACKENDS, Load
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES, random_texts
+from support.scalar import Scalar
 
 texts = st.one_of(
     st.text(max_size=40),
@@ -226,16 +227,6 @@ def test_ids_of_other_types(encoding: Encoding) -> None:
     for bad in ("1", 1.0, 1.5, None):
         with pytest.raises(TypeError):
             encoding.decode([1, bad])  # type: ignore[list-item]
-
-
-class Scalar:
-    """An id like a tensor's element: its hash and equality are not those of the integer."""
-
-    def __init__(self, value: int) -> None:
-        self.value = value
-
-    def __index__(self) -> int:
-        return self.value
 
 
 def test_ids_that_only_convert_to_integers(load: Load) -> None:

@@ -22,6 +22,7 @@ from bytepair_engine.toy import toy
 from hypothesis import given
 from hypothesis import strategies as st
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES
+from support.scalar import Scalar
 
 BACKENDS = ("reference", "native")
 LEADS = [0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC]
@@ -347,16 +348,6 @@ def test_streams_that_share_cached_token_texts_keep_their_own_options(load: Any)
         assert stopping.stop_matched == "low"
         raw = StreamDecoder(encoding, as_bytes=True)
         assert deltas(raw, hello + smile[:1]) == [b"hello", b"\xf0", b""]
-
-
-class Scalar:
-    """An id like a tensor's element: its hash and equality are not those of the integer."""
-
-    def __init__(self, value: int) -> None:
-        self.value = value
-
-    def __index__(self) -> int:
-        return self.value
 
 
 def test_ids_that_only_convert_to_integers(load: Any) -> None:

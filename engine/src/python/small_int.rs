@@ -76,7 +76,7 @@ static START: AtomicPtr<Long> = AtomicPtr::new(ptr::null_mut());
 /// How many are made.
 static MADE: AtomicUsize = AtomicUsize::new(0);
 
-/// `forks` of the process that made them.
+/// The number of forks before they were made.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns where the integer 0 is; those up to `most` follow it. None if one of them is not kept.
