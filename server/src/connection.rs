@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -24,6 +25,13 @@ use crate::peer::{Peer, Peers};
 use crate::request::{Responding, respond};
 use crate::server::Draining;
 use crate::settings::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES, Settings};
+use crate::socket::Rewound;
+
+/// Between a first GOAWAY, after which a client begins no more calls, and the one that names the last
+/// call. A call that arrives after the second is ignored, and its WINDOW_UPDATE would fail all calls
+/// of its connection (h2 0.4.20). h2 alone waits for the acknowledgement of a PING, which grpc's
+/// clients may send before calls that have begun.
+const GOAWAY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The state that all connections share.
 pub struct Shared {
@@ -66,22 +74,23 @@ type Connection = Pin<
 >;
 
 /// Serves a connection until it ends.
-pub fn serve<I>(
+pub fn serve<S>(
     shared: Arc<Shared>,
-    io: I,
+    socket: Rewound<S>,
     is_http2: bool,
     peer: Arc<Peer>,
     mut draining: Draining,
 ) -> impl Future<Output = ()> + Send
 where
-    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let goaway = socket.goaway();
     let service = {
         let (shared, peer) = (shared.clone(), peer.clone());
         hyper::service::service_fn(move |request| answer(&shared, &peer, request))
     };
     // Boxed, and not within the future below: that would keep room for all that it is made of.
-    let (settings, io) = (&shared.settings, TokioIo::new(io));
+    let (settings, io) = (&shared.settings, TokioIo::new(socket));
     let mut connection: Connection = if is_http2 {
         Box::pin(http2(settings).serve_connection(io, service))
     } else {
@@ -92,12 +101,13 @@ where
             .settings
             .max_connection_age
             .map(|age| Box::pin(tokio::time::sleep(age)));
-        let mut is_told = false;
+        let (mut is_told, mut last_goaway) = (false, None);
         loop {
-            tokio::select! {
+            let closes = tokio::select! {
                 _ = connection.as_mut() => return,
-                () = draining.begun(), if !is_told => {}
-                () = reached(&mut age) => {}
+                stops = draining.begun() => stops,
+                () = reached(&mut age) => false,
+                () = reached(&mut last_goaway) => true,
                 () = peer.evicted.notified() => {
                     let event = Event::Evicted(peer.name.clone(), peer.fault());
                     shared.calls.push(NO_CALL, event);
@@ -107,10 +117,16 @@ where
                     let _ = Box::pin(sending).await;
                     return;
                 }
-            }
-            is_told = true;
+            };
             age = None;
-            connection.as_mut().graceful_shutdown();
+            if closes || !is_http2 {
+                last_goaway = None;
+                connection.as_mut().graceful_shutdown();
+            } else if !is_told {
+                is_told = true;
+                goaway.store(true, Relaxed);
+                last_goaway = Some(Box::pin(tokio::time::sleep(GOAWAY_INTERVAL)));
+            }
         }
     }
 }

@@ -34,13 +34,15 @@ pub enum Listener {
 
 /// Notified when the server begins to drain, and again when it stops.
 #[derive(Clone)]
-pub struct Draining(watch::Receiver<()>);
+pub struct Draining(watch::Receiver<bool>);
 
 impl Draining {
-    pub async fn begun(&mut self) {
+    /// Waits for either. Returns whether the server stops: its calls have ended.
+    pub async fn begun(&mut self) -> bool {
         if self.0.changed().await.is_err() {
             std::future::pending().await // the server has ended, and soon this connection
         }
+        *self.0.borrow_and_update()
     }
 }
 
@@ -48,7 +50,7 @@ impl Draining {
 pub struct Server {
     pub shared: Arc<Shared>,
     tls: Mutex<Option<TlsAcceptor>>,
-    drain: watch::Sender<()>,
+    drain: watch::Sender<bool>,
     connections: AtomicUsize,
     of_address: Mutex<HashMap<IpAddr, usize>>,
 }
@@ -58,7 +60,7 @@ impl Server {
         Arc::new(Server {
             shared,
             tls: Mutex::new(tls),
-            drain: watch::Sender::new(()),
+            drain: watch::Sender::new(false),
             connections: AtomicUsize::new(0),
             of_address: Mutex::default(),
         })
@@ -76,7 +78,12 @@ impl Server {
 
     /// Sends GOAWAY on every open connection. New ones are still accepted: Python rejects their calls.
     pub fn drain(&self) {
-        self.drain.send_replace(());
+        self.drain.send_replace(false);
+    }
+
+    /// Closes connections as soon as their calls have ended.
+    pub fn close_connections(&self) {
+        self.drain.send_replace(true);
     }
 
     /// Serves; never returns.
@@ -221,13 +228,10 @@ impl Drop for Held {
 
 /// Returns the socket, and whether it has HTTP/2, once its peer has sent enough to tell that from
 /// HTTP/1.1, and for HTTP/2 also the head of its first frame; `None` if that takes too long.
-async fn first_bytes<S>(
+async fn first_bytes<S: AsyncRead + Unpin>(
     mut socket: S,
     most: Duration,
-) -> Option<(impl AsyncRead + AsyncWrite + Unpin, bool)>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+) -> Option<(Rewound<S>, bool)> {
     let mut buffer = Vec::with_capacity(PREFACE.len() + FRAME_HEAD_BYTES);
     let reading = async {
         while buffer.len() < PREFACE.len() + FRAME_HEAD_BYTES

@@ -2,6 +2,8 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -10,7 +12,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// Without vectored writes h2 (0.4) writes this much of a larger frame, and then the rest.
 const START_BYTES: usize = 1024;
 
-/// A socket that returns bytes again that were read before, and writes a frame at once.
+/// GOAWAY that ends no call: any stream may be the last, NO_ERROR (RFC 9113, section 6.8).
+const GOAWAY: &[u8] = b"\0\0\x08\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\0";
+
+/// A socket that returns bytes again that were read before, writes a frame at once, and can send a
+/// GOAWAY of its own.
 ///
 /// It does not offer vectored writes: with them h2 writes each answer of 256 bytes or more
 /// separately, and without them it joins answers below 1,024 bytes.
@@ -19,6 +25,7 @@ pub struct Rewound<S> {
     socket: S,
     /// The start of a frame, until its rest is written or h2 flushes.
     start: Vec<u8>,
+    goaway: Arc<AtomicBool>,
 }
 
 impl<S> Rewound<S> {
@@ -28,7 +35,14 @@ impl<S> Rewound<S> {
             first,
             socket,
             start: Vec::new(),
+            goaway: Arc::default(),
         }
+    }
+
+    /// While it is set, the next flush of HTTP/2, which comes between two frames, sends GOAWAY and
+    /// clears it.
+    pub fn goaway(&self) -> Arc<AtomicBool> {
+        self.goaway.clone()
     }
 }
 
@@ -86,6 +100,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Rewound<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.goaway.swap(false, Relaxed) {
+            self.start.extend_from_slice(GOAWAY);
+        }
         ready!(self.poll_write_start(context, &[]))?;
         Pin::new(&mut self.socket).poll_flush(context)
     }

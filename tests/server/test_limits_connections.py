@@ -130,6 +130,29 @@ def test_a_connection_at_its_maximum_age_is_closed_without_failing_a_call(serve:
     assert asyncio.run(counts()) == {2}
 
 
+def test_a_call_begun_as_its_connection_ends_does_not_fail_the_others(serve: Serve) -> None:
+    """grpc's clients may acknowledge a PING before they send the headers of a call that has begun.
+    h2 0.4 ignores a call after the last that it announced, but its WINDOW_UPDATE ends the
+    connection with PROTOCOL_ERROR."""
+    server = serve("--max-connection-age-seconds", "0.2")
+    opened = http2.frame(http2.HEADERS, http2.END_HEADERS, 1, http2.headers("Count"))
+    late = http2.frame(http2.HEADERS, http2.END_HEADERS, 3, http2.headers("Count"))
+    message = http2.message(http2.count())
+    ping = http2.frame(http2.PING, 0, 0, bytes(8))[:9]
+    with http2.connection(server.target, seconds=START_SECONDS) as link:
+        link.sendall(opened)
+        told = b""
+        while http2.frame(http2.GOAWAY, 0, 0, bytes(8))[:9] not in told:
+            told += link.recv(1 << 16)
+        if ping in told:
+            payload = told.partition(ping)[2][:8]
+            link.sendall(http2.frame(http2.PING, http2.ACK, 0, payload))
+        link.sendall(late + http2.frame(http2.WINDOW_UPDATE, 0, 3, bytes((0, 0, 0, 1))))
+        link.sendall(http2.frame(http2.DATA, http2.END_STREAM, 3, message))
+        link.sendall(http2.frame(http2.DATA, http2.END_STREAM, 1, message))
+        assert http2.status(link) == "0"
+
+
 def status_of_count(link: socket.socket, fields: bytes) -> str:
     """Return the status of a call with these headers."""
     link.sendall(

@@ -136,9 +136,14 @@ impl Transport {
         self.server.drain();
     }
 
+    /// Close each connection as soon as its calls have ended.
+    fn close_connections(&self) {
+        self.server.close_connections();
+    }
+
     /// Close everything, and wait until the thread has ended.
     fn stop(&self, py: Python<'_>) {
-        self.server.drain();
+        self.server.close_connections();
         if let Some((sender, thread)) = self.stop.lock().take() {
             let _ = sender.send(());
             py.detach(|| drop(thread.join()));

@@ -108,7 +108,7 @@ class NativeTransport:
     async def stop(self) -> None:
         """Close all connections."""
         # The statuses of calls that have just failed are not sent yet.
-        self._native.drain()
+        self._native.close_connections()
         until = self._loop.time() + STOP_SECONDS
         while self._native.connections and self._loop.time() < until:
             await asyncio.sleep(0.01)
