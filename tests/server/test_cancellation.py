@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from time import monotonic, sleep
+from time import sleep
 from typing import Any
 
 import grpc
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from conftest import Serve
-from support.serving import RunningServer
-from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
+from support.serving import START_SECONDS, RunningServer
+from support.slow import ENDLESS, SLOW_FLAGS, WITHOUT_CORE, endless_count
 from support.streaming import CountRequest, count_config
 
 SMALL = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
 ONE_THREAD = (*SLOW_FLAGS, "--work-threads", "1")
 
 
-def slow_request(times: int = 1) -> tokenizer_pb2.CountRequest:
-    return tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text() * times)
+def endless_request(spaces: int = 0) -> tokenizer_pb2.CountRequest:
+    return tokenizer_pb2.CountRequest(encoding="cl100k_base", text=ENDLESS + " " * spaces)
 
 
 @pytest.fixture
@@ -34,29 +34,29 @@ def cancelled(server: RunningServer, rpc: str = "Count", **fields: Any) -> None:
     request: Any = getattr(tokenizer_pb2, f"{rpc}Request")
     if rpc.startswith("Batch"):
         item = text_pb2.TextItem(text="a")
-        fields = {"items": [item, text_pb2.TextItem(text=slow_text()), item]}
+        fields = {"items": [item, text_pb2.TextItem(text=ENDLESS), item]}
     elif not fields:
-        fields = {"text": slow_text()}
+        fields = {"text": ENDLESS}
     running = getattr(server.stub, rpc).future(request(encoding="cl100k_base", **fields))
     server.wait_for_metric("bytepair_in_flight", 1)
     running.cancel()
 
 
 def cancelled_in_a_segment(server: RunningServer) -> None:
-    texts = ("a", slow_text(), "a")
+    texts = ("a", ENDLESS, "a")
     cancelled(server, segments=[text_pb2.Segment(text=text) for text in texts])
 
 
 def expired(server: RunningServer) -> None:
     """Let the deadline of a call pass while the server computes it."""
     with pytest.raises(grpc.RpcError) as caught:
-        server.stub.Count(slow_request(4), timeout=1)
+        server.stub.Count(endless_request(), timeout=2)
     assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
 
 
 def given_up(server: RunningServer) -> None:
     """Cancel a stream while the server computes one of its messages."""
-    messages = [count_config("cl100k_base"), CountRequest(text=slow_text())]
+    messages = [count_config("cl100k_base"), CountRequest(text=ENDLESS)]
     running: Any = server.stub.CountStream.future(iter(messages))
     server.wait_for_metric("bytepair_open_streams", 1)
     sleep(0.1)  # no signal tells that its second message has arrived
@@ -78,50 +78,38 @@ def given_up(server: RunningServer) -> None:
 def test_the_thread_is_free_for_the_next_call_at_once(
     slow_server: RunningServer, give_up: Callable[[RunningServer], None]
 ) -> None:
-    """The time is compared with that of the whole text on this server, under the same load."""
-    began = monotonic()
-    assert slow_server.stub.Count(slow_request()).count > 0
-    whole = monotonic() - began
-    took, given_up = whole, 0
-    for _ in range(3):  # a machine may stall once
-        for _ in range(3):
-            give_up(slow_server)
-            given_up += 1
-            slow_server.wait_for_metric("bytepair_requests_total", given_up, code="CANCELLED")
-        began = monotonic()
-        assert slow_server.stub.Count(SMALL).count == 2
-        took = min(took, monotonic() - began)
-    assert took < whole / 2
+    give_up(slow_server)
+    slow_server.wait_for_metric("bytepair_requests_total", 1, code="CANCELLED")
+    assert slow_server.stub.Count(SMALL, timeout=START_SECONDS).count == 2
 
 
 def test_a_function_cancelled_before_it_gets_a_thread_never_starts(
     slow_server: RunningServer,
 ) -> None:
-    first = slow_server.stub.Count.future(slow_request())
-    slow_server.wait_for_metric("bytepair_in_flight", 1)
-    waiting = [slow_server.stub.Count.future(slow_request()) for _ in range(3)]
-    slow_server.wait_for_metric("bytepair_waiting_for_thread", 3)
-    for each in waiting:
-        each.cancel()
-    slow_server.wait_for_metric("bytepair_waiting_for_thread", 0)
-    assert first.result().count > 0
+    with endless_count(slow_server):
+        waiting = [slow_server.stub.Count.future(endless_request()) for _ in range(3)]
+        slow_server.wait_for_metric("bytepair_waiting_for_thread", 3)
+        for each in waiting:
+            each.cancel()
+        slow_server.wait_for_metric("bytepair_waiting_for_thread", 0)
     assert slow_server.stub.Count(SMALL).count == 2
-    assert slow_server.metric("bytepair_input_bytes_total", rpc="Count") == len(
-        slow_text().encode()
-    ) + len(SMALL.text)
+    started = slow_server.metric("bytepair_caller_input_bytes_total")
+    assert started < 2 * len(ENDLESS)
 
 
 def test_bytes_in_flight_are_bounded_and_cancelled_calls_release_theirs(serve: Serve) -> None:
-    room_for_two = slow_request(2).ByteSize() * 5 // 2
+    half = endless_request(spaces=1 << 19)
+    room_for_two = half.ByteSize() * 5 // 2
     flags = (*ONE_THREAD, "--max-in-flight-bytes", str(room_for_two), "--max-queue-seconds", "0")
     server = serve(*flags, environment=WITHOUT_CORE)
-    running = [server.stub.Count.future(slow_request(2)) for _ in range(2)]
-    server.wait_for_metric("bytepair_in_flight", len(running))
-    with pytest.raises(grpc.RpcError) as caught:
-        server.stub.Count(slow_request(2))
-    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert server.metric("bytepair_errors_total", rpc="Count", reason="OVERLOADED") == 1
-    for each in running:
-        each.cancel()
-    server.wait_for_metric("bytepair_in_flight", 0)
-    assert server.stub.Count(slow_request()).count > 0  # cancelled calls have released their bytes
+    for rejected in (1, 2):
+        running = [server.stub.Count.future(half) for _ in range(2)]
+        server.wait_for_metric("bytepair_in_flight", len(running))
+        with pytest.raises(grpc.RpcError) as caught:
+            server.stub.Count(half)
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        overloaded = server.metric("bytepair_errors_total", rpc="Count", reason="OVERLOADED")
+        assert overloaded == rejected
+        for each in running:
+            each.cancel()
+        server.wait_for_metric("bytepair_in_flight", 0)

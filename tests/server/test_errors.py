@@ -6,10 +6,8 @@ import asyncio
 import json
 import re
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
-from time import sleep
 from typing import Any
 
 import grpc
@@ -34,7 +32,7 @@ from conftest import Serve
 from google.rpc import error_details_pb2  # type: ignore[import-untyped]
 from support.failures import Failed, failure, read
 from support.serving import RunningServer
-from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
+from support.slow import SLOW_FLAGS, WITHOUT_CORE, endless_count
 
 ROOT = Path(__file__).parents[2]
 END = "<|endoftext|>"
@@ -264,14 +262,9 @@ def test_a_fingerprint_mismatch_has_both_fingerprints(server: RunningServer) -> 
 def test_a_call_beyond_the_limit_is_rejected_with_a_retry_delay(serve: Serve) -> None:
     flags = (*SLOW_FLAGS, "--max-in-flight", "1", "--max-queued", "0")
     server = serve(*flags, environment=WITHOUT_CORE)
-    slow = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text())
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(server.stub.Count, slow)
-        while not server.metric("bytepair_in_flight"):
-            sleep(0.001)
-        empty = tokenizer_pb2.CountRequest(encoding="cl100k_base")
+    empty = tokenizer_pb2.CountRequest(encoding="cl100k_base")
+    with endless_count(server):
         failed, _ = (failure(server.stub.Count, empty) for _ in range(2))
-        assert running.result().count > 0
     assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
     assert failed.retry_seconds == 0.25
     assert failed.metadata == {"setting": "max_queued"}
@@ -280,6 +273,7 @@ def test_a_call_beyond_the_limit_is_rejected_with_a_retry_delay(serve: Serve) ->
     event = "calls are rejected with OVERLOADED"
     server.wait_for_log(event, rpc="Count", setting="max_queued")
     assert [line["event"] for line in server.log].count(event) == 1
+    server.wait_for_metric("bytepair_in_flight", 0)
     assert server.stub.Count(empty).count == 0
 
 

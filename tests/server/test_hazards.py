@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
-from time import sleep
 from typing import Any
 
 import bytepair_engine
@@ -36,7 +34,7 @@ from support.serving import (
     clean_environment,
     command,
 )
-from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
+from support.slow import SLOW_FLAGS, WITHOUT_CORE, endless_count
 from support.streaming import (
     CountRequest,
     DecodeRequest,
@@ -84,19 +82,14 @@ def test_health_and_small_calls_are_answered_while_a_large_one_is_computed(serve
     timed out and the pods were killed."""
     flags = (*SLOW_FLAGS, "--work-threads", "2")
     server = serve(*flags, environment=WITHOUT_CORE)
-    slow = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text() * 3)
     small = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
     health: Any = health_pb2_grpc.HealthStub(server.channel)
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(server.stub.Count, slow)
-        while not server.metric("bytepair_in_flight"):
-            sleep(0.001)
+    with endless_count(server) as running:
         status = health.Check(health_pb2.HealthCheckRequest()).status
         assert status == health_pb2.HealthCheckResponse.SERVING
         assert server.get("/healthz")[0] == 200
         assert server.stub.Count(small).count == 2
         assert not running.done()
-        assert running.result().count > 0
 
 
 def test_a_message_of_a_stream_that_decompresses_far_beyond_the_limit_is_rejected(

@@ -7,12 +7,8 @@ import gc
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
-from time import sleep
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -29,7 +25,7 @@ from bytepair_server.server import Server
 from bytepair_server.workers.signals import stop_signals
 from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from support.failures import Failed, failure, read
+from support.failures import failure, read
 from support.inherited import inherited
 from support.serving import (
     START_SECONDS,
@@ -38,7 +34,7 @@ from support.serving import (
     command,
     write_config,
 )
-from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
+from support.slow import SLOW_FLAGS, WITHOUT_CORE, endless_count, finish, unfinished_count
 
 SERVICE = "bytepair.v1.TokenizerService"
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -55,17 +51,6 @@ def check(channel: grpc.Channel | grpc.aio.Channel) -> Any:
 def health(channel: grpc.Channel, service: str = "") -> int:
     status: int = check(channel)(health_pb2.HealthCheckRequest(service=service)).status
     return status
-
-
-@contextmanager
-def slow_call(server: RunningServer) -> Iterator[ThreadPoolExecutor]:
-    """Run a Count in the pool that is being computed during the block."""
-    request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text() * 2)
-    with ThreadPoolExecutor(1) as pool:
-        pool.submitted = pool.submit(server.stub.Count, request)  # type: ignore[attr-defined]
-        while not server.metric("bytepair_in_flight"):
-            sleep(0.001)
-        yield pool
 
 
 def test_health_is_served_for_the_server_and_the_service(server: RunningServer) -> None:
@@ -124,19 +109,19 @@ def test_a_call_before_the_encodings_are_loaded_waits_for_them() -> None:
 
 def test_a_running_call_is_finished_before_the_server_stops(serve: Serve) -> None:
     """grpc #37239: stop(grace) of grpc.aio admits new calls and cuts off running ones."""
-    server = serve(*SLOW_FLAGS, "--grace-seconds", "600", environment=WITHOUT_CORE)
-    with slow_call(server) as pool:
+    server = serve("--grace-seconds", "600")
+    with unfinished_count(server) as call:
+        server.wait_for_metric("bytepair_in_flight", 1)
         server.terminate()
         server.wait_for_log("draining", in_flight=1)
-        answer = pool.submitted.result()  # type: ignore[attr-defined]
-    assert answer.count > 0
+        assert finish(call) == 200
     assert server.wait() == 0
     assert server.log[-1]["event"] == "stopped"
 
 
 def test_a_new_call_is_rejected_during_the_drain(serve: Serve) -> None:
     server = serve(*SLOW_FLAGS, "--grace-seconds", "600", environment=WITHOUT_CORE)
-    with slow_call(server):
+    with endless_count(server):
         server.terminate()
         server.wait_for_log("draining", in_flight=1)
         failed = failure(server.stub.Count, QUICK)
@@ -153,17 +138,9 @@ def test_a_new_call_is_rejected_during_the_drain(serve: Serve) -> None:
 def test_a_call_that_exceeds_the_grace_time_gets_a_status(serve: Serve) -> None:
     """grpc #29248: a CancelledError raised by a handler can leave the client waiting."""
     server = serve(*SLOW_FLAGS, "--grace-seconds", "0", environment=WITHOUT_CORE)
-
-    def outlast() -> Failed:
-        slow = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text() * 3)
-        return failure(server.stub.Count, slow)
-
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(outlast)
-        while not server.metric("bytepair_in_flight"):
-            sleep(0.001)
+    with endless_count(server) as running:
         server.terminate()
-        failed = running.result()
+        failed = read(running.exception())
     assert (failed.code, failed.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
     assert server.wait() == 0
     assert (
@@ -174,11 +151,11 @@ def test_a_call_that_exceeds_the_grace_time_gets_a_status(serve: Serve) -> None:
 
 def test_a_second_signal_cuts_the_grace_time_short(serve: Serve) -> None:
     server = serve(*SLOW_FLAGS, "--grace-seconds", "3600", environment=WITHOUT_CORE)
-    with slow_call(server) as pool:
+    with endless_count(server) as running:
         server.terminate()
         server.wait_for_log("draining", in_flight=1)
         server.terminate()
-        failed = read(pool.submitted.exception())  # type: ignore[attr-defined]
+        failed = read(running.exception())
     assert failed.reason == "DRAINING"
     assert server.wait() == 0
 
@@ -195,14 +172,14 @@ def test_ctrl_c_stops_an_idle_server(serve: Serve) -> None:
 def test_closing_the_terminal_drains_the_server(serve: Serve) -> None:
     """The shell and the kernel may both send SIGHUP, which counts as one request to drain."""
     with inherited(signal.SIGHUP, signal.SIG_DFL):
-        server = serve(*SLOW_FLAGS, "--grace-seconds", "600", environment=WITHOUT_CORE)
-    with slow_call(server) as pool:
+        server = serve("--grace-seconds", "600")
+    with unfinished_count(server) as call:
+        server.wait_for_metric("bytepair_in_flight", 1)
         os.kill(server.pid, signal.SIGHUP)
         server.wait_for_log("draining", in_flight=1)
         os.kill(server.pid, signal.SIGHUP)
         server.wait_for_log("caught a signal", times=2, signal="SIGHUP")
-        answer = pool.submitted.result()  # type: ignore[attr-defined]
-    assert answer.count > 0
+        assert finish(call) == 200
     assert server.wait() == 0
     assert server.log[-1]["event"] == "stopped"
 

@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from io import StringIO
 from pathlib import Path
-from time import sleep
 from typing import Any
 
 import grpc
@@ -26,7 +25,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 from support.failures import failure
 from support.serving import START_SECONDS, RunningServer
-from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
+from support.slow import SLOW_FLAGS, WITHOUT_CORE, endless_count
 
 ROOT = Path(__file__).parents[2]
 SECRET = "wombat-7391"
@@ -62,24 +61,19 @@ def test_calls_are_counted(serve: Serve) -> None:
 
 def test_an_abandoned_call_is_counted_as_cancelled(serve: Serve) -> None:
     server = serve(*SLOW_FLAGS, "--work-threads", "1", environment=WITHOUT_CORE)
-
-    def wait_for(metric: str, value: float, **labels: str) -> None:
-        while server.metric(metric, **labels) != value:
-            sleep(0.001)
-
-    slow = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text() * 3)
-    running = server.stub.Count.future(slow)
-    wait_for("bytepair_in_flight", 1)
-    wait_for("bytepair_waiting_for_thread", 0)
-    waiting = server.stub.Count.future(slow)
-    wait_for("bytepair_in_flight", 2)
-    wait_for("bytepair_waiting_for_thread", 1)
-    waiting.cancel()
-    wait_for("bytepair_requests_total", 1, rpc="Count", code="CANCELLED")
-    expired = failure(server.stub.Count, slow, timeout=1)
-    assert expired.code is grpc.StatusCode.DEADLINE_EXCEEDED
-    wait_for("bytepair_requests_total", 2, rpc="Count", code="CANCELLED")
-    assert running.result().count > 0
+    small = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a")
+    cancelled = {"rpc": "Count", "code": "CANCELLED"}
+    with endless_count(server) as running:
+        waiting = server.stub.Count.future(small)
+        server.wait_for_metric("bytepair_waiting_for_thread", 1)
+        assert server.metric("bytepair_in_flight") == 2
+        waiting.cancel()
+        server.wait_for_metric("bytepair_requests_total", 1, **cancelled)
+        expired = failure(server.stub.Count, small, timeout=1)
+        assert expired.code is grpc.StatusCode.DEADLINE_EXCEEDED
+        server.wait_for_metric("bytepair_requests_total", 2, **cancelled)
+        assert not running.done()
+    server.wait_for_metric("bytepair_requests_total", 3, **cancelled)
     assert server.metric("bytepair_in_flight") == 0
     # A cancelled call is not a server error.
     assert server.metric("bytepair_errors_total", rpc="Count") == 0

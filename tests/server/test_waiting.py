@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Any
 
 import grpc
@@ -12,8 +11,7 @@ from bytepair.v1 import tokenizer_pb2, tokenizer_pb2_grpc
 from conftest import Serve
 from support import http2
 from support.failures import Failed, read
-from support.serving import RunningServer
-from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
+from support.slow import SLOW_FLAGS, WITHOUT_CORE, endless_count
 
 Code = grpc.StatusCode
 
@@ -25,22 +23,6 @@ ONE_PLACE = (*SLOW_FLAGS, "--max-in-flight", "1", "--max-queue-seconds")
 LARGE = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello " * (1 << 18))
 
 
-@contextmanager
-def full(server: RunningServer) -> Iterator[Any]:
-    """Occupy the only slot during the block, unless the yielded call is cancelled."""
-    text = slow_text() * 8
-    slow = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=text)
-    options = [("grpc.max_send_message_length", -1)]
-    with grpc.insecure_channel(server.target, options=options) as channel:
-        count: Any = channel.unary_unary(
-            "/bytepair.v1.TokenizerService/Count", type(slow).SerializeToString
-        )
-        running = count.future(slow)
-        server.wait_for_metric("bytepair_in_flight", 1)
-        yield running
-        running.cancel()
-
-
 def failure_of(call: Any) -> Failed:
     """Return the error of a call that was started before."""
     with pytest.raises(grpc.RpcError) as caught:
@@ -50,7 +32,7 @@ def failure_of(call: Any) -> Failed:
 
 def test_a_queued_call_is_answered_as_soon_as_a_slot_is_free(serve: Serve) -> None:
     server = serve(*ONE_PLACE, LONG, environment=WITHOUT_CORE)
-    with full(server) as running:
+    with endless_count(server) as running:
         calls = [server.stub.Count.future(SMALL) for _ in range(3)]
         server.wait_for_metric("bytepair_queued", 3)
         calls.pop().cancel()
@@ -66,7 +48,7 @@ def test_connections_take_turns_if_all_calls_have_one_caller(serve: Serve) -> No
     flags = (*ONE_PLACE, LONG, "--log-calls", "info", "--log-level", "info")
     server = serve(*flags, environment=WITHOUT_CORE)
     own = [("grpc.use_local_subchannel_pool", 1)]
-    with full(server) as running, grpc.insecure_channel(server.target, options=own) as other:
+    with grpc.insecure_channel(server.target, options=own) as other, endless_count(server) as first:
         stub: Any = tokenizer_pb2_grpc.TokenizerServiceStub(other)  # type: ignore[no-untyped-call]
         calls = []
         for waiting, (each, name) in enumerate(
@@ -74,7 +56,7 @@ def test_connections_take_turns_if_all_calls_have_one_caller(serve: Serve) -> No
         ):
             calls.append(each.Count.future(SMALL, metadata=(("x-request-id", name),)))
             server.wait_for_metric("bytepair_queued", waiting)
-        running.cancel()
+        first.cancel()
         assert {each.result().count for each in calls} == {2}
     server.wait_for_log("call", times=3, code="OK")  # a call is logged after its answer
     answered = [line["request_id"] for line in server.log if line.get("code") == "OK"]
@@ -83,7 +65,7 @@ def test_connections_take_turns_if_all_calls_have_one_caller(serve: Serve) -> No
 
 def test_a_queued_call_is_rejected_before_its_deadline(serve: Serve) -> None:
     server = serve(*ONE_PLACE, LONG, environment=WITHOUT_CORE)
-    with full(server):
+    with endless_count(server):
         failed = failure_of(server.stub.Count.future(SMALL, timeout=5))
         assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
         assert failed.retry_seconds == 0.25
@@ -92,7 +74,7 @@ def test_a_queued_call_is_rejected_before_its_deadline(serve: Serve) -> None:
 
 def test_queued_calls_fail_with_draining_when_the_server_drains(serve: Serve) -> None:
     server = serve(*ONE_PLACE, LONG, environment=WITHOUT_CORE)
-    with full(server) as running:
+    with endless_count(server) as running:
         call = server.stub.Count.future(SMALL)
         server.wait_for_metric("bytepair_queued", 1)
         server.terminate()
@@ -105,7 +87,7 @@ def test_queued_calls_fail_with_draining_when_the_server_drains(serve: Serve) ->
 def test_a_call_that_exceeds_the_bytes_in_flight_is_queued(serve: Serve) -> None:
     flags = ("--max-in-flight-bytes", str(1 << 20), "--max-queue-seconds")
     server = serve(*SLOW_FLAGS, *flags, LONG, environment=WITHOUT_CORE)
-    with full(server) as running:
+    with endless_count(server) as running:
         given_up = server.stub.Count.future(LARGE)
         server.wait_for_metric("bytepair_queued", 1)
         given_up.cancel()

@@ -9,7 +9,8 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -23,7 +24,7 @@ from conftest import Serve
 from support.failures import failure
 from support.inherited import inherited
 from support.serving import START_SECONDS, RunningServer, clean_environment, command
-from support.slow import SLOW_FLAGS, WITHOUT_CORE, slow_text
+from support.slow import finish, unfinished_count
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/task").exists(), reason="workers share a port on Linux only"
@@ -202,20 +203,11 @@ def test_a_stuck_worker_makes_the_server_unhealthy(serve: Serve) -> None:
 
 
 @contextmanager
-def slow_calls(server: RunningServer) -> Iterator[list[Any]]:
-    """Counts that both workers compute during the block."""
-    request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=slow_text() * 3)
-    with connections(server) as channels:
-        for channel in channels:
-            count_on(channel)
-        one_of_each = {line["worker"]: i for i, line in enumerate(each_call(server))}
-        assert set(one_of_each) == {0, 1}
-        stubs = [
-            tokenizer_pb2_grpc.TokenizerServiceStub(channels[i])  # type: ignore[no-untyped-call]
-            for i in one_of_each.values()
-        ]
-        calls = [stub.Count.future(request) for stub in stubs]
-        wait_until(lambda: server.metric("bytepair_in_flight") == 2)
+def unfinished_counts(server: RunningServer) -> Iterator[list[HTTPConnection]]:
+    """Calls that both workers have in flight during the block."""
+    with ExitStack() as stack:
+        calls = [stack.enter_context(unfinished_count(server)) for _ in range(CONNECTIONS)]
+        server.wait_for_metric("bytepair_in_flight", CONNECTIONS)
         yield calls
 
 
@@ -225,34 +217,33 @@ def test_running_calls_of_every_worker_are_finished_before_the_server_stops(
 ) -> None:
     """Closing a terminal may send SIGHUP twice, which counts as one request to drain."""
     with inherited(signal.SIGHUP, signal.SIG_DFL):
-        server = serve(*TWO, *SLOW_FLAGS, "--grace-seconds", "600", environment=WITHOUT_CORE)
-    with slow_calls(server) as calls:
+        server = serve(*TWO, "--grace-seconds", "600")
+    with unfinished_counts(server) as calls:
         for time in range(times):
             # Ctrl-C signals every process of the terminal.
             for pid in (*workers_of(server), server.pid):
                 os.kill(pid, number)
             server.wait_for_log("caught a signal", times=time + 1, signal=number.name)
         for worker in (0, 1):
-            server.wait_for_log("draining", worker=worker, in_flight=1)
+            assert server.wait_for_log("draining", worker=worker)["in_flight"] > 0
         assert server.get("/readyz") == (503, "draining\n")
         with connections(server, 1) as channels:
             stub = tokenizer_pb2_grpc.TokenizerServiceStub(channels[0])  # type: ignore[no-untyped-call]
             assert failure(stub.Count, COUNT).reason == "DRAINING"
-        assert all(call.result().count > 0 for call in calls)
+        assert {finish(call) for call in calls} == {200}
     assert server.wait() == 0
     assert server.log[-1]["event"] == "stopped"
     assert "worker" not in server.log[-1]
 
 
 def test_a_second_signal_cuts_the_grace_time_of_every_worker_short(serve: Serve) -> None:
-    server = serve(*TWO, *SLOW_FLAGS, "--grace-seconds", "3600", environment=WITHOUT_CORE)
-    with slow_calls(server) as calls:
+    server = serve(*TWO, "--grace-seconds", "3600")
+    with unfinished_counts(server) as calls:
         server.terminate()
         for number in (0, 1):
             server.wait_for_log("draining", worker=number)
         server.terminate()
-        for call in calls:
-            assert call.code() is grpc.StatusCode.UNAVAILABLE
+        assert {call.getresponse().status for call in calls} == {503}
     assert server.wait() == 0
 
 

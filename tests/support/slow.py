@@ -1,41 +1,52 @@
-"""A slow server, and a request that keeps it busy for about a second.
-
-The server runs on the reference, some hundred times slower than the core: a text that took the core
-a second would take longer to send than to count.
-"""
+"""Calls that last until the test ends them, however slow the machine is."""
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
-from time import thread_time
-from typing import Final
+from typing import Any, Final
 
-import bytepair_engine
+from bytepair.v1 import tokenizer_pb2
 
-#: The setting of servers that have to accept `slow_text`.
-MAX_INPUT_BYTES: Final = 1 << 26
+from support.serving import START_SECONDS, RunningServer
+
 #: Arguments of `serve` for a server without the core.
-SLOW_FLAGS: Final = (
-    *("--builtin-encodings", "cl100k_base"),
-    *("--max-input-bytes", str(MAX_INPUT_BYTES)),
-)
+SLOW_FLAGS: Final = ("--builtin-encodings", "cl100k_base")
 WITHOUT_CORE: Final = {"PYTHONPATH": str(Path(__file__).with_name("without_core"))}
-_SECONDS: Final = 1.0
-#: At least this many, so that two and a half such texts exceed the smallest `max_in_flight_bytes`,
-#: however slow the machine is.
-_MIN_REPEATS: Final = 24_576
+#: A single pre-token, for which the reference needs many minutes: its time is quadratic in the
+#: length of one. It can be cancelled after each merge.
+ENDLESS: Final = "a" * 100_000
+#: A message that is not read before its call is admitted.
+_LARGE: Final = tokenizer_pb2.CountRequest(
+    encoding="cl100k_base", text="a b " * 50_000
+).SerializeToString()
 
 
-@cache
-def slow_text() -> str:
-    """Return a text that the reference needs at least a second of CPU time to count here."""
-    encoding = bytepair_engine.get_encoding("cl100k_base", backend="reference")
-    text = "naïve 日本語 x9 " * _MIN_REPEATS
-    while True:
-        started = thread_time()
-        encoding.count(text)
-        if thread_time() - started >= _SECONDS:
-            return text
-        text *= 2
-        assert len(text.encode()) <= MAX_INPUT_BYTES
+@contextmanager
+def endless_count(server: RunningServer) -> Iterator[Any]:
+    """Let a server without the core and other calls compute one during the block, unless the test
+    cancels it before."""
+    request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=ENDLESS)
+    running = server.stub.Count.future(request)
+    server.wait_for_metric("bytepair_in_flight", 1)
+    yield running
+    running.cancel()
+
+
+@contextmanager
+def unfinished_count(server: RunningServer) -> Iterator[HTTPConnection]:
+    """Start a call with the first bytes of its message. It is in flight until `finish`."""
+    with closing(HTTPConnection(server.target, timeout=START_SECONDS)) as connection:
+        connection.putrequest("POST", "/bytepair.v1.TokenizerService/Count")
+        connection.putheader("content-type", "application/proto")
+        connection.putheader("content-length", str(len(_LARGE)))
+        connection.endheaders(_LARGE[:9])
+        yield connection
+
+
+def finish(connection: HTTPConnection) -> int:
+    """Send the rest of the message. Returns the HTTP status."""
+    connection.send(_LARGE[9:])
+    return connection.getresponse().status
