@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from operator import index
 from typing import Any, Final, Generic, TypeVar
 from zlib import crc32
@@ -21,13 +23,7 @@ from bytepair.v1 import stream_pb2, text_pb2
 from google.protobuf.message import Message
 
 from bytepair_client._arguments import MAX_TOKEN_ID, lone_surrogate, unknown_id
-from bytepair_client._errors import (
-    InvalidUtf8,
-    SpecialTokenInText,
-    TokenizerError,
-    Unavailable,
-    UnknownTokenId,
-)
+from bytepair_client._errors import TokenizerError, Unavailable
 
 #: Maximum number of full requests of input to keep: more than can be without a response, so only
 #: output that never settles, such as an endless partial match of a stop string, exceeds it.
@@ -58,15 +54,15 @@ class SendBuffer(ABC, Generic[Part]):
         self.sent = 0
         self.reread = 0
         self.can_rewind = True
-        self._given = 0  # the size of the input that `parts` has cut
+        self._given = 0  # the size of the input that `parts` has read
         self._pending: Part = empty()
         self._kept: Part = empty()  # sent since the last settled position
         self._settled = 0  # that position
         self._settles = True  # whether responses arrive before the end
         self._base = 0  # the position at which this connection started
+        self._byte_base = 0  # the same in the bytes that errors count
         self._config = config
         self._needs_config = True
-        self._config_goes_alone = False  # whether the first request holds only the configuration
 
     @abstractmethod
     def parts(self, item: object) -> Iterator[Part]:
@@ -89,21 +85,19 @@ class SendBuffer(ABC, Generic[Part]):
 
     def take(self) -> bytes:
         """The next request, with as much input as fits."""
-        size = 0 if self._needs_config and self._config_goes_alone else self.max_request
-        part = self._pending[:size]
-        del self._pending[:size]
+        part = self._pending[: self.max_request]
+        del self._pending[: self.max_request]
         self.sent += len(part)
         if self.can_rewind:
             self._kept += part
             if len(self._kept) > MAX_KEPT_REQUESTS * self.max_request:
                 self._keep_no_more()
-        request = self._request(part, with_config=self._needs_config)
-        self._needs_config = False
-        return request.SerializeToString()
+        config, self._needs_config = self._config if self._needs_config else None, False
+        return self._request(config, part).SerializeToString()
 
     @abstractmethod
-    def _request(self, part: Part, *, with_config: bool) -> Message:
-        """The request that holds a part."""
+    def _request(self, config: Any, part: Part) -> Message:
+        """The request that holds a configuration, or None, and a part."""
 
     @abstractmethod
     def read(self, response: Any) -> bool:
@@ -127,7 +121,7 @@ class SendBuffer(ABC, Generic[Part]):
         self._pending[:0] = self._kept
         self.sent -= len(self._kept)
         self._kept.clear()
-        self._base = self._settled
+        self._base = self._byte_base = self._settled
         self._needs_config = True
         if first is not None:
             self._config.encoding = first.encoding
@@ -137,12 +131,13 @@ class SendBuffer(ABC, Generic[Part]):
         """Drop all input, before the source is read again from its start."""
         self._pending.clear()
         self._kept.clear()
-        self.sent = self._given = self._settled = self._base = 0
+        self.sent = self._given = self._settled = self._base = self._byte_base = 0
         self._needs_config = self.can_rewind = True
 
-    @abstractmethod
     def correct(self, failure: TokenizerError) -> None:
         """Change the position in an error to that in the whole stream."""
+        shift(failure, "index", self._base)
+        shift(failure, "byte_offset", self._byte_base)
 
     def _settle(self, position: int) -> Part:
         """Drop the kept input before a position. Returns it."""
@@ -172,34 +167,27 @@ class TextBuffer(SendBuffer[bytearray]):
         super().__init__(config, max_request_bytes, bytearray)
         self._type = request
         self._settles = isinstance(config, stream_pb2.EncodeStreamConfig)
-        # The first response then holds exactly the template's ids before the text.
-        self._config_goes_alone = self._settles and config.add_special_tokens
-        # The number of ids that the template puts before the text, and how many of them the next
-        # response repeats.
-        self._template_size: int | None = None
-        self._repeated = 0
+        # The number of ids before any text is settled, all of which are the template's; and how
+        # many of them the next response repeats.
+        self._template_size = self._repeated = 0
         self._preceding = b""  # the last settled character
         self._last_start = -1  # of the chunks that the caller has
         # Of the text so far, and of that before a restart.
         self._size = self._checksum = self._expected = 0
 
     def parts(self, item: object) -> Iterator[bytearray]:
-        step = self.max_request
-        if isinstance(item, str):
-            for start in range(0, len(item), step):
-                characters = item[start : start + step]
-                try:
-                    data = characters.encode()
-                except UnicodeEncodeError as error:
-                    raise lone_surrogate(characters, error.start, self._given) from None
-                self._given += len(data)
-                yield from _slices(data, step)
-        elif isinstance(item, bytes | bytearray | memoryview):
-            data = bytes(item)
-            self._given += len(data)
-            yield from _slices(data, step)
-        else:
+        if isinstance(item, memoryview):
+            item = bytes(item)
+        if not isinstance(item, str | bytes | bytearray):
             raise TypeError(f"pieces must be str or bytes, not {type(item).__name__}")
+        for start in range(0, len(item), self.max_request):
+            part = item[start : start + self.max_request]
+            try:
+                data = bytearray(part.encode() if isinstance(part, str) else part)
+            except UnicodeEncodeError as error:
+                raise lone_surrogate(error.object, error.start, self._given) from None
+            self._given += len(data)
+            yield data
 
     def put(self, part: bytearray) -> None:
         """Add a part. Raises Unavailable if the source gave another text before a restart."""
@@ -217,10 +205,8 @@ class TextBuffer(SendBuffer[bytearray]):
             self.reread, self._expected = self._size, self._checksum
         self._size = self._checksum = 0
 
-    def _request(self, part: bytearray, *, with_config: bool) -> Message:
-        request: Message = self._type(
-            config=self._config if with_config else None, data=bytes(part) if part else None
-        )
+    def _request(self, config: Any, part: bytearray) -> Message:
+        request: Message = self._type(config=config, data=bytes(part) if part else None)
         return request
 
     def read(self, response: Any) -> bool:
@@ -232,27 +218,20 @@ class TextBuffer(SendBuffer[bytearray]):
                 self._last_start = chunks[-1].start
             return True
         response.bytes_consumed += self._base
-        if self._template_size is None:
-            self._template_size = len(response.ids) if self._config_goes_alone else 0
-        elif self._repeated:
-            del response.ids[: self._repeated]
-            self._repeated = 0
+        del response.ids[: self._repeated]
+        self._repeated = 0
         if not response.finished and self.can_rewind:
-            self._preceding = (
-                _last_character(self._settle(response.bytes_consumed)) or self._preceding
-            )
+            settled = self._settle(response.bytes_consumed)
+            self._preceding = _last_character(settled) or self._preceding
+        if not self._preceding:
+            self._template_size += len(response.ids)
         return True
 
     def rewind(self, first: Any) -> None:
         super().rewind(first)
         if self._settles:
             self._config.preceding_text = self._preceding.decode()
-        # The next connection repeats the template if no character was settled before.
-        self._repeated = 0 if self._preceding else self._template_size or 0
-
-    def correct(self, failure: TokenizerError) -> None:
-        if isinstance(failure, InvalidUtf8 | SpecialTokenInText):
-            shift(failure, "byte_offset", self._base)
+        self._repeated = 0 if self._preceding else self._template_size
 
 
 def other_text() -> Unavailable:
@@ -271,44 +250,43 @@ def _last_character(data: bytearray) -> bytes:
     return bytes(data[start:])
 
 
-def _slices(data: bytes, step: int) -> Iterator[bytearray]:
-    for start in range(0, len(data), step):
-        yield bytearray(data[start : start + step])
-
-
 class IdsBuffer(SendBuffer[list[int]]):
     """The send buffer of DecodeStream. Items are ids or lists of ids."""
 
     def __init__(self, config: stream_pb2.DecodeStreamConfig, max_request_ids: int) -> None:
         """Hold only the configuration. A request has at most `max_request_ids`."""
         super().__init__(config, max_request_ids, list)
-        # Settled ids before `_kept`, in two parts, the older of which is dropped from time to time.
-        # Each starts at a character.
-        self._older: list[int] = list(config.prefill_ids)
-        self._newer: list[int] = []
-        self._older_output = self._newer_output = 0  # UTF-8 bytes of these two
-        self._dropped_output = 0  # UTF-8 bytes of the parts that were dropped
-        self._byte_base = 0  # the byte offset at which this connection started
+        prefill = list(config.prefill_ids)
         # Byte offsets in errors include the prefill, whose size in bytes is unknown here. So it is
         # never dropped if an error may name an offset.
-        is_strict = config.errors == text_pb2.DECODE_ERRORS_STRICT
-        self._drops = not (is_strict and config.prefill_ids)
+        self._drops = not prefill or config.errors != text_pb2.DECODE_ERRORS_STRICT
+        # The last settled ids before `_kept`, in pieces that start at a character, each with the
+        # UTF-8 bytes of its output; their number; and the output of those that were dropped.
+        self._context = deque([(prefill, 0)])
+        self._context_size = len(prefill) if self._drops else 0
+        self._dropped_output = 0
         self._answered = -1
         # Output since the settled position: of this connection, and what the caller has.
         self._output = self._output_bytes = self._delivered = 0
 
     def parts(self, item: object) -> Iterator[list[int]]:
-        numbers, fault = _numbers(item, self._given)
-        self._given += len(numbers)
-        for start in range(0, len(numbers), self.max_request):
-            yield numbers[start : start + self.max_request]
+        part: list[int] = []
+        fault: Exception | None = None
+        try:
+            for token_id in _flat(item):
+                if not 0 <= token_id <= MAX_TOKEN_ID:
+                    fault = unknown_id(token_id, self._given + len(part))
+                    break
+                part.append(token_id)
+        except TypeError:
+            fault = TypeError("ids must be integers or lists of integers")
+        self._given += len(part)
+        yield part
         if fault is not None:
             raise fault
 
-    def _request(self, part: list[int], *, with_config: bool) -> stream_pb2.DecodeStreamRequest:
-        return stream_pb2.DecodeStreamRequest(
-            config=self._config if with_config else None, ids=part
-        )
+    def _request(self, config: Any, part: list[int]) -> stream_pb2.DecodeStreamRequest:
+        return stream_pb2.DecodeStreamRequest(config=config, ids=part)
 
     def read(self, response: stream_pb2.DecodeStreamResponse) -> bool:
         response.tokens_consumed += self._base
@@ -321,55 +299,39 @@ class IdsBuffer(SendBuffer[list[int]]):
         return True
 
     def release(self, response: stream_pb2.DecodeStreamResponse) -> None:
-        is_text = response.WhichOneof("content") == "text"
-        output: str | bytes = response.text if is_text else response.data
+        name = response.WhichOneof("content") or "data"
+        output: str | bytes = getattr(response, name)
         repeated = max(0, self._delivered - self._output)
         self._output += len(output)
         self._output_bytes += len(output.encode() if isinstance(output, str) else output)
         self._delivered = max(self._delivered, self._output)
-        if repeated and isinstance(output, str):
-            response.text = output[repeated:]
-        elif repeated and isinstance(output, bytes):
-            response.data = output[repeated:]
+        if repeated:
+            setattr(response, name, output[repeated:])
 
     def _keep_context(self, ids: list[int]) -> None:
-        self._newer += ids
-        self._newer_output += self._output_bytes
+        self._context.append((ids, self._output_bytes))
+        self._context_size += len(ids)
         self._delivered -= self._output
         self._output = self._output_bytes = 0
-        if len(self._newer) < MIN_CONTEXT_IDS:
-            return
         if not self._drops:
-            if len(self._newer) > MAX_KEPT_REQUESTS * self.max_request:
+            if self._context_size > MAX_KEPT_REQUESTS * self.max_request:
                 self._keep_no_more()
-        else:
-            self._dropped_output += self._older_output
-            self._older, self._older_output = self._newer, self._newer_output
-            self._newer, self._newer_output = [], 0
+            return
+        while self._context_size - len(self._context[0][0]) >= MIN_CONTEXT_IDS:
+            dropped, output = self._context.popleft()
+            self._context_size -= len(dropped)
+            self._dropped_output += output
 
     def rewind(self, first: Any) -> None:
         super().rewind(first)
         self._answered = -1
         self._output = self._output_bytes = 0
         self._byte_base = self._dropped_output
-        del self._config.prefill_ids[:]
-        self._config.prefill_ids.extend(self._older + self._newer)
-
-    def correct(self, failure: TokenizerError) -> None:
-        if isinstance(failure, UnknownTokenId):
-            shift(failure, "index", self._base)
-        elif isinstance(failure, InvalidUtf8):
-            shift(failure, "byte_offset", self._byte_base)
-
-
-def _id(item: Any) -> int:
-    """`item` as an int. Raises TypeError if it is none, or a bool, which is no id."""
-    if item is True or item is False:
-        raise TypeError
-    return index(item)
+        self._config.prefill_ids[:] = chain.from_iterable(ids for ids, _ in self._context)
 
 
 def _flat(item: object) -> Iterator[int]:
+    """The ids of an id, or of an iterable of ids and lists of ids. Raises TypeError for others."""
     try:
         yield _id(item)
         return
@@ -378,28 +340,13 @@ def _flat(item: object) -> Iterator[int]:
             raise
     lists = (list, tuple)  # making a union for each element costs more than the check
     for element in item:
-        if isinstance(element, lists):
-            yield from map(_id, element)
-        else:
-            yield _id(element)
+        yield from map(_id, element if isinstance(element, lists) else (element,))
 
 
-def _numbers(item: object, given: int) -> tuple[list[int], Exception | None]:
-    """The ids in `item` before the first invalid one, and the error for that one or None.
-
-    Args:
-        item: An id, or an iterable of ids and lists of ids.
-        given: The number of ids before `item`.
-    """
-    numbers: list[int] = []
-    try:
-        for token_id in _flat(item):
-            if not 0 <= token_id <= MAX_TOKEN_ID:
-                return numbers, unknown_id(token_id, given + len(numbers))
-            numbers.append(token_id)
-    except TypeError:
-        return numbers, TypeError("ids must be integers or lists of integers")
-    return numbers, None
+def _id(item: Any) -> int:
+    if item is True or item is False:
+        raise TypeError("a bool is no id")
+    return index(item)
 
 
 def shift(failure: TokenizerError, name: str, by: int) -> None:
