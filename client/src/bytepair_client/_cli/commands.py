@@ -171,8 +171,9 @@ def each_input(of_input: OfInput) -> Run:
 
     @wraps(of_input)
     def run(client: TokenizerClient, args: Namespace) -> ExitStatus:
-        results = Results(as_json=args.json)
-        writes = args.command != "count" and not args.json
+        as_json = args.json and args.command != "split"  # which always writes JSON
+        results = Results(as_json=as_json)
+        writes = args.command != "count" and not as_json
         for name in args.files:
             with results.errors_of(name):
                 with opened(name, writes=writes) as source:
@@ -242,15 +243,12 @@ def encode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
 
 
 @command("decode token ids to text", (*ENCODING, *DECODING, *files(IDS)))
-def decode(client: TokenizerClient, args: Namespace) -> ExitStatus:
+@each_input
+def decode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Write the text of token ids exactly, with no line end added."""
-    if args.json and args.errors == "bytes":
-        raise CommandError("--errors bytes cannot be combined with --json", ExitStatus.USAGE)
-    return each_input(_decode)(client, args)
-
-
-def _decode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     skips, as_bytes = args.skip_special_tokens, args.errors == "bytes"
+    if as_bytes and args.json:
+        raise CommandError("--errors bytes cannot be combined with --json", ExitStatus.USAGE)
     if source.is_large:
         stream = client.decode_stream(
             source.ids(),
@@ -277,14 +275,11 @@ def _decode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     "cut text to a number of tokens",
     (*ENCODING, *SPECIAL, *size("grapheme"), *TRUNCATING, *files(TEXT)),
 )
-def truncate(client: TokenizerClient, args: Namespace) -> ExitStatus:
+@each_input
+def truncate(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Write as much of a file as fits, with no line end added. Several files need --json."""
     if len(args.files) > 1 and not args.json:
         raise CommandError("truncating several files needs --json", ExitStatus.USAGE)
-    return each_input(_truncate)(client, args)
-
-
-def _truncate(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     response = client.with_raw_response.truncate(
         source.whole_text(),
         args.max_tokens,
@@ -306,14 +301,10 @@ def _truncate(client: TokenizerClient, args: Namespace, source: Input) -> Result
     "split text into chunks of a number of tokens",
     (*ENCODING, *SPECIAL, *size("paragraph"), OVERLAP, *files(TEXT)),
 )
-def split(client: TokenizerClient, args: Namespace) -> ExitStatus:
+@each_input
+def split(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Print a line of JSON for each chunk: its start and end in code points, the number of its
     tokens, and its text. A file may have any size."""
-    args.json = False  # every line is JSON anyway
-    return each_input(_split)(client, args)
-
-
-def _split(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     chunks = client.split_stream(
         source.text(),
         args.max_tokens,

@@ -26,7 +26,6 @@ _NUMBER = re.compile(r"[0-9]{1,20}")
 _JSON_NUMBER = re.compile(r"-?[0-9]{1,20}")
 _MAX_DIGITS = 5000
 _NO_LIST = "not a JSON list of token ids"
-_SEPARATORS = re.compile(r"[\s,]+")
 PROGRESS_INTERVAL_S = 0.5
 
 
@@ -85,15 +84,13 @@ class Input:
         texts = (chunk.decode("ascii", errors="replace") for chunk in self._chunks())
         start = next((stripped for text in texts if (stripped := text.lstrip())), "")
         is_json = start.startswith("[")
-        if is_json:
-            lists, form = _elements(chain((start[1:],), texts)), _JSON_NUMBER
-        else:
-            lists, form = _words(chain((start,), texts)), _NUMBER
+        form = _JSON_NUMBER if is_json else _NUMBER
         count = 0
-        for words in lists:
+        for words in _words(chain((start.removeprefix("["),), texts), is_json=is_json):
             for number, word in enumerate(words, count + 1):
                 if not form.fullmatch(word):
-                    raise CommandError(f"entry {number} of the list is not a token id")
+                    problem = f"entry {number} of the list is not a token id" if word else _NO_LIST
+                    raise CommandError(problem)
             yield list(map(int, words))
             count += len(words)
 
@@ -154,37 +151,22 @@ def opened(name: str, *, writes: bool = False) -> Iterator[Input]:
             progress.end()
 
 
-def _elements(texts: Iterable[str]) -> Iterator[list[str]]:
-    """The elements of a JSON list, after its opening bracket."""
+def _words(texts: Iterable[str], *, is_json: bool) -> Iterator[list[str]]:
+    """The words between white space and commas, or the elements of a JSON list, after its opening
+    bracket. Only an element may be empty."""
+    separator = re.compile("," if is_json else r"[\s,]+")
     rest, is_first = "", True
     for text in texts:
-        *words, rest = (rest + text).split(",")
-        yield _stripped(words)
+        *words, rest = separator.split(rest + text)
+        yield [word.strip() for word in words if word or is_json]
         is_first = is_first and not words
-    rest = rest.rstrip()
-    if not rest.endswith("]"):
-        raise CommandError(_NO_LIST)
-    if not is_first or rest[:-1].strip():
-        yield _stripped([rest[:-1]])
-
-
-def _stripped(words: list[str]) -> list[str]:
-    words = [word.strip() for word in words]
-    if not all(words):
-        raise CommandError(_NO_LIST)
-    return words
-
-
-def _words(texts: Iterable[str]) -> Iterator[list[str]]:
-    """The words between white space and commas."""
-    rest = ""
-    for text in texts:
-        words = _SEPARATORS.split(rest + text)
-        rest = words.pop()
-        yield [word for word in words if word]
-        if len(rest) > _MAX_DIGITS:
+        if len(rest) > _MAX_DIGITS and not is_json:
             break
-    if rest:
+    if is_json:
+        if not rest.rstrip().endswith("]"):
+            raise CommandError(_NO_LIST)
+        rest = rest.rstrip()[:-1].strip()
+    if rest or (is_json and not is_first):
         yield [rest]
 
 
@@ -193,14 +175,8 @@ class Progress:
     every PROGRESS_INTERVAL_S and erased at the end."""
 
     def __init__(self, name: str, size: int, *, writes: bool) -> None:
-        """Show nothing yet.
-
-        Args:
-            name: The name of the input.
-            size: Its size in bytes; 0 if unknown.
-            writes: Whether the command writes results while it reads. There is no line if these go
-                to a terminal, where both would mix.
-        """
+        """Show nothing yet. `size` is in bytes, 0 if unknown. If the command writes results to a
+        terminal while it reads, both would mix, and there is no line."""
         self._name = name
         self._of = f" of {size / 1e6:,.0f}" if size else ""
         self._read = 0
@@ -211,9 +187,8 @@ class Progress:
     def add(self, count: int) -> None:
         """Count bytes that were read."""
         self._read += count
-        now = monotonic()
-        if self._is_on and now - self._shown_at >= PROGRESS_INTERVAL_S:
-            self._shown_at = now
+        if self._is_on and monotonic() - self._shown_at >= PROGRESS_INTERVAL_S:
+            self._shown_at = monotonic()
             self._is_shown = True
             self._show(f"{self._name}: {self._read / 1e6:,.0f}{self._of} MB")
 
