@@ -137,7 +137,11 @@ class BaseClient(ABC):
 
     @abstractmethod
     async def _send(
-        self, method: Method[Response], payload: bytes, seconds: float | None, timeout: float | None
+        self,
+        method: Method[Response, Any],
+        payload: bytes,
+        seconds: float | None,
+        timeout: float | None,
     ) -> Response:
         """Send a request and wait for the response, for these seconds; errors name `timeout`."""
 
@@ -155,7 +159,7 @@ class BaseClient(ABC):
     ) -> None:
         """Run `function` on all arguments, MAX_UNDER_WAY at a time; `take` the results in order."""
 
-    def _rpc(self, method: Method[Any]) -> Callable[..., Any]:
+    def _rpc(self, method: Method[Any, Any]) -> Callable[..., Any]:
         """The gRPC callable of `method`. The first use opens the channel."""
         rpc = self._rpcs.get(method.path)
         if rpc is None or self._closed.is_set():
@@ -210,7 +214,7 @@ class BaseClient(ABC):
         return fallback.join(responses)
 
     async def _unary(
-        self, method: Method[Response], request: Message, timeout: float | None
+        self, method: Method[Response, Any], request: Message, timeout: float | None
     ) -> Response:
         """Send one request, with retries."""
         payload = self._payload(request)

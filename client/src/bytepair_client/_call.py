@@ -17,13 +17,14 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, get_args, get_
 
 from bytepair.v1 import chat_pb2, tokenizer_pb2
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
 from bytepair_client._arguments import NOT_GIVEN, Defaults
 from bytepair_client._send_buffers import SendBuffer
 
-#: By the type of the request.
-RPCS: Final[Mapping[Any, Any]] = {
-    rpc.input_type: rpc
+#: By name.
+RPCS: Final[Mapping[str, Any]] = {
+    rpc.name: rpc
     for file in (tokenizer_pb2.DESCRIPTOR, chat_pb2.DESCRIPTOR)
     for service in file.services_by_name.values()
     for rpc in service.methods
@@ -37,28 +38,34 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Response = TypeVar("Response", bound=Message)
 Plain = TypeVar("Plain")
-
+Value = TypeVar("Value", covariant=True)
 
 Work = Callable[[Any], Coroutine[Any, Any, R]]
 
 
 @dataclass(frozen=True, slots=True)
-class Method(Generic[Response]):
-    """One RPC."""
+class Method(Generic[Response, Value]):
+    """One RPC, and what its responses mean."""
 
     path: str  # "/package.Service/Method"
     request: type[Any]
     parse: Callable[[bytes], Response]
+    #: The plain value of a response, or of a result in that of a batch. For a stream, an iterable
+    #: of plain values, which the caller gets one by one, except for empty ones.
+    plain: Callable[[Any], Value]
+    stream: Method[Any, Any] | None = None  # the RPC for texts too large for one request
     streamed: bool = False  # bidirectional
     response_per_request: bool = True  # False: one response, to the last request of a stream
     restarts: bool = False  # whether sending a stream again from its start repeats no output
 
 
-def method(request: type[Message], response: type[Response], **others: bool) -> Method[Response]:
-    """The RPC that takes a `request` and returns a `response`; `others` are fields of Method."""
-    rpc = RPCS[request.DESCRIPTOR]
-    path = f"/{rpc.containing_service.full_name}/{rpc.name}"
-    return Method(path, request, response.FromString, rpc.client_streaming, **others)
+def method(name: str, plain: Callable[[Any], Plain], **others: Any) -> Method[Any, Plain]:
+    """The RPC of this name, such as "Encode"; `others` are fields of Method."""
+    rpc = RPCS[name]
+    path = f"/{rpc.containing_service.full_name}/{name}"
+    request, response = GetMessageClass(rpc.input_type), GetMessageClass(rpc.output_type)
+    streamed = rpc.client_streaming
+    return Method(path, request, response.FromString, plain, streamed=streamed, **others)
 
 
 class Prepared(ABC, Generic[Response, Plain]):
@@ -77,10 +84,9 @@ class Prepared(ABC, Generic[Response, Plain]):
 class Call(Prepared[Response, Plain]):
     """One unary call."""
 
-    method: Method[Response]
+    method: Method[Response, Plain]
     request: Message
     timeout: float | None  # seconds; None for no deadline
-    plain: Callable[[Response], Plain]  # the plain value of the response
     #: For an input that is too large for one request. The argument is the server's limit in bytes;
     #: None if it is unknown.
     fallback: Callable[[int | None], Fallback[Response]] | None = None
@@ -92,25 +98,23 @@ class Call(Prepared[Response, Plain]):
         return response
 
     async def value(self, client: Any) -> Plain:
-        return self.plain(await client._execute(self))
+        return self.method.plain(await client._execute(self))
 
 
 @dataclass(frozen=True, slots=True)
 class StreamCall(Generic[Response, Plain]):
     """One streaming call. It can be run once."""
 
-    method: Method[Response]
+    method: Method[Response, Iterable[Plain]]
     buffer: SendBuffer[Any]
     source: Iterable[Any] | AsyncIterable[Any]
     timeout: float | None  # seconds for the whole stream; None for no deadline
-    #: The plain values of a response. The caller gets them one by one, except for empty ones.
-    plain: Callable[[Response], Iterable[Plain]]
     can_read_again: bool = False  # the source, from its start
 
     def with_messages(self) -> StreamCall[Response, Response]:
         """This call with response messages as values. It replaces this one."""
-        plain: Any = messages
-        return cast(StreamCall[Response, Response], replace(self, plain=plain))
+        method: Any = replace(self.method, plain=lambda response: (response,))
+        return cast(StreamCall[Response, Response], replace(self, method=method))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +133,6 @@ def run(work: Coroutine[Any, Any, R]) -> R:
         result: R = end.value
         return result
     raise AssertionError("the I/O of TokenizerClient never suspends")
-
-
-def messages(response: Response) -> tuple[Response]:
-    """The values of a stream that gives response messages."""
-    return (response,)
 
 
 class _Unset:

@@ -122,7 +122,11 @@ class TokenizerClient(BaseClient):
     # These coroutines block and never suspend, as `run` requires.
 
     async def _send(
-        self, method: Method[Response], payload: bytes, seconds: float | None, timeout: float | None
+        self,
+        method: Method[Response, Any],
+        payload: bytes,
+        seconds: float | None,
+        timeout: float | None,
     ) -> Response:
         try:
             response: Response = self._start(method, payload, seconds)
@@ -130,7 +134,7 @@ class TokenizerClient(BaseClient):
             raise self._error(error, timeout) from error
         return response
 
-    def _start(self, method: Method[Any], request: object, seconds: float | None) -> Any:
+    def _start(self, method: Method[Any, Any], request: object, seconds: float | None) -> Any:
         """Start an RPC. Returns the response of a unary one, the call of a stream."""
         rpc = self._rpc(method)
         try:
@@ -288,7 +292,11 @@ class AsyncTokenizerClient(BaseClient):
         await self.close()
 
     async def _send(
-        self, method: Method[Response], payload: bytes, seconds: float | None, timeout: float | None
+        self,
+        method: Method[Response, Any],
+        payload: bytes,
+        seconds: float | None,
+        timeout: float | None,
     ) -> Response:
         rpc = self._rpc(method)
         sent = rpc(payload, timeout=seconds, metadata=self._metadata)

@@ -54,7 +54,7 @@ class StreamState(ABC, Generic[Response, Plain]):
         self.readings = 0
         self._consumed = -1
         # Not the call itself, which would keep the source alive after its reader is dropped.
-        self._plain = call.plain
+        self._plain = call.method.plain
         self._response_per_request = call.method.response_per_request
         self._source: Source | None = call.source if call.can_read_again else None
         self._unread: deque[int] = deque()  # the sizes of requests whose responses were not read

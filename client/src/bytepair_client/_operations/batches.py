@@ -78,7 +78,7 @@ class Batch(Prepared[Response, list[Plain]]):
 
     def __init__(
         self,
-        method: Method[Response],
+        method: Method[Response, Plain],
         operation: Callable[..., Call[Any, Plain]],
         empty: Value,
         values: Iterable[Value],
@@ -103,9 +103,7 @@ class Batch(Prepared[Response, list[Plain]]):
         """
         self._method = method
         self._operation = partial(operation, **options)
-        single = self._operation(empty)
-        self._options = copied(single.request, method.request())
-        self._plain = single.plain
+        self._options = copied(self._operation(empty).request, method.request())
         self._items = self._measure(values, measured)
         self._timeout = chosen_timeout(defaults.timeout, timeout)
         has_deadline = timeout is not NOT_GIVEN and self._timeout is not None
@@ -134,7 +132,7 @@ class Batch(Prepared[Response, list[Plain]]):
     async def value(self, client: Any) -> list[Plain]:
         await self._run(client)
         return [
-            cast(Plain, _error(index, outcome)) or self._plain(outcome)
+            cast(Plain, _error(index, outcome)) or self._method.plain(outcome)
             for index, outcome in enumerate(self._outcomes)
         ]
 
@@ -253,7 +251,7 @@ class Batch(Prepared[Response, list[Plain]]):
 
 
 def text_batch(
-    method: Method[Response],
+    method: Method[Response, Plain],
     operation: Callable[..., Call[Any, Plain]],
     defaults: Defaults,
     texts: Iterable[Text],

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, Literal, Unpack, overload
 
 from bytepair.v1 import chat_pb2
@@ -14,10 +15,10 @@ from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import Batch, BatchOptions
 from bytepair_client._operations.requests import EncodingOptions, prepared, set_field
 
-COUNT_CHAT = method(chat_pb2.CountChatRequest, chat_pb2.CountChatResponse)
-ENCODE_CHAT = method(chat_pb2.EncodeChatRequest, chat_pb2.EncodeChatResponse)
-FIT_CHAT = method(chat_pb2.FitChatRequest, chat_pb2.FitChatResponse)
-BATCH_COUNT_CHAT = method(chat_pb2.BatchCountChatRequest, chat_pb2.BatchCountChatResponse)
+COUNT_CHAT = method("CountChat", attrgetter("count"))
+ENCODE_CHAT = method("EncodeChat", lambda response: list(response.ids))
+FIT_CHAT = method("FitChat", lambda response: list(response.kept))
+BATCH_COUNT_CHAT = method("BatchCountChat", COUNT_CHAT.plain)
 
 ChatMessages = Iterable[Mapping[str, Any]]
 ChatTools = Iterable[Mapping[str, Any] | str] | None
@@ -95,7 +96,6 @@ def count_chat(
         defaults,
         messages,
         tools,
-        lambda response: response.count,
         format=format,
         limit=limit,
         disallowed_special=disallowed_special,
@@ -127,7 +127,6 @@ def encode_chat(
         defaults,
         messages,
         tools,
-        lambda response: list(response.ids),
         format=format,
         disallowed_special=disallowed_special,
         **options,
@@ -173,7 +172,6 @@ def fit_chat(
         defaults,
         messages,
         tools,
-        lambda response: list(response.kept),
         format=format,
         max_tokens=max_tokens,
         reserve_tokens=reserve_tokens,
@@ -270,11 +268,10 @@ def _listed(values: Any) -> Any:
 
 
 def _chat_call(
-    method: Method[Response],
+    method: Method[Response, Plain],
     defaults: Defaults,
     messages: ChatMessages,
     tools: ChatTools,
-    plain: Callable[[Response], Plain],
     **fields: Any,
 ) -> Call[Response, Plain]:
     """The call for a chat; `fields` are those of the request and of its options."""
@@ -283,7 +280,7 @@ def _chat_call(
     for name, value in rendering.items():
         set_field(request.options, name, value)
     set_chat(request, messages, tools)
-    return Call(method, request, seconds, plain)
+    return Call(method, request, seconds)
 
 
 def set_chat(wire: Any, messages: ChatMessages, tools: ChatTools) -> None:

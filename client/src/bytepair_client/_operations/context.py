@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, Literal, Unpack, overload
 
 from bytepair.v1 import context_pb2
@@ -35,13 +36,15 @@ from bytepair_client._operations.requests import (
     within,
 )
 
-TRUNCATE = method(context_pb2.TruncateRequest, context_pb2.TruncateResponse)
-BATCH_TRUNCATE = method(context_pb2.BatchTruncateRequest, context_pb2.BatchTruncateResponse)
-SPLIT = method(context_pb2.SplitRequest, context_pb2.SplitResponse)
+TRUNCATE = method("Truncate", attrgetter("text"))
+BATCH_TRUNCATE = method("BatchTruncate", TRUNCATE.plain)
 SPLIT_STREAM = method(
-    context_pb2.SplitStreamRequest, context_pb2.SplitStreamResponse, restarts=True
+    "SplitStream",
+    lambda response: [_chunk(each, each.text) for each in response.chunks],
+    restarts=True,
 )
-INSPECT = method(context_pb2.InspectRequest, context_pb2.InspectResponse)
+SPLIT = method("Split", SPLIT_STREAM.plain, stream=SPLIT_STREAM)
+INSPECT = method("Inspect", lambda response: _inspection(response))
 
 Keep = Literal["start", "end", "both"]
 
@@ -192,11 +195,10 @@ def truncate(
             set_text(short, text)  # raises the error with the offset in `text`
             raise
         before = len(text) - len(part) if keep == "end" else 0
-        call: Call[Any, Any] = Call(TRUNCATE, short, seconds, lambda response: response.text)
+        call = Call(TRUNCATE, short, seconds)
         return Fallback(call, lambda responses: _moved(responses[0], before))
 
-    fallback = None if whole else of_part
-    return Call(TRUNCATE, request, seconds, lambda reply: reply.text, fallback, is_large, whole)
+    return Call(TRUNCATE, request, seconds, None if whole else of_part, is_large, whole)
 
 
 def _moved(response: context_pb2.TruncateResponse, before: int) -> context_pb2.TruncateResponse:
@@ -280,12 +282,15 @@ def split(
     Raises:
         BudgetTooSmall: A character has more than `max_tokens` tokens.
     """
+    one_text(text)
+
+    def plain(response: context_pb2.SplitResponse) -> list[Chunk]:  # responses have no text
+        return [_chunk(each, text[each.start : each.end]) for each in response.chunks]
+
     return text_call(
-        SPLIT,
-        SPLIT_STREAM,
+        replace(SPLIT, plain=plain),
         defaults,
-        one_text(text),
-        lambda response: [_chunk(each, text[each.start : each.end]) for each in response.chunks],
+        text,
         unit="code_point",
         max_tokens=max_tokens,
         overlap_tokens=overlap_tokens,
@@ -323,7 +328,6 @@ def split_stream(
         config,
         pieces,
         chosen_timeout(None, options.get("timeout", NOT_GIVEN)),
-        lambda response: [_chunk(each, each.text) for each in response.chunks],
     )
 
 
@@ -342,7 +346,7 @@ def inspect(
     """
     request, seconds = prepared(INSPECT, defaults, unit="code_point", **options)
     set_text(request, one_text(text))
-    return Call(INSPECT, request, seconds, _inspection)
+    return Call(INSPECT, request, seconds)
 
 
 def _chunk(chunk: context_pb2.Chunk, text: str) -> Chunk:

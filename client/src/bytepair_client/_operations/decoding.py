@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterable, Collection, Iterable, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any, Literal, Unpack, overload
@@ -19,7 +19,7 @@ from bytepair_client._arguments import (
     listed_ids,
     set_ids,
 )
-from bytepair_client._call import Call, Fallback, Plain, StreamCall, method
+from bytepair_client._call import Call, Fallback, Method, Plain, StreamCall, method
 from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import Batch, BatchOptions
 from bytepair_client._operations.requests import (
@@ -33,9 +33,10 @@ from bytepair_client._operations.requests import (
 )
 from bytepair_client._send_buffers import IdsBuffer
 
-DECODE = method(tokenizer_pb2.DecodeRequest, tokenizer_pb2.DecodeResponse)
-BATCH_DECODE = method(tokenizer_pb2.BatchDecodeRequest, tokenizer_pb2.BatchDecodeResponse)
-DECODE_STREAM = method(stream_pb2.DecodeStreamRequest, stream_pb2.DecodeStreamResponse)
+DECODE = method("Decode", attrgetter("text"))
+DECODE_BYTES = method("Decode", attrgetter("data"))
+BATCH_DECODE = method("BatchDecode", DECODE.plain)
+DECODE_STREAM = method("DecodeStream", lambda response: (response.data or response.text,))
 
 #: For one request of a stream: large enough that the overhead of a message is negligible.
 MAX_PIECE_IDS = 8192
@@ -84,12 +85,7 @@ def decode(
         UnknownTokenId: The encoding does not have one of the ids.
     """
     return _ids_call(
-        defaults,
-        ids,
-        lambda response: response.text,
-        errors=errors,
-        skip_special_tokens=skip_special_tokens,
-        **options,
+        DECODE, defaults, ids, errors=errors, skip_special_tokens=skip_special_tokens, **options
     )
 
 
@@ -112,9 +108,9 @@ def decode_bytes(
         UnknownTokenId: The encoding does not have one of the ids.
     """
     return _ids_call(
+        DECODE_BYTES,
         defaults,
         ids,
-        lambda response: response.data,
         as_bytes=True,
         skip_special_tokens=skip_special_tokens,
         **options,
@@ -245,26 +241,19 @@ def _stream_call(
     source: Ids = ids
     if isinstance(ids, Sequence):
         source = (ids[start : start + size] for start in range(0, len(ids), size))
-    content = attrgetter("data" if config.as_bytes else "text")
-    return StreamCall(
-        DECODE_STREAM,
-        IdsBuffer(config, size),
-        source,
-        timeout,
-        lambda response: (content(response),),
-    )
+    return StreamCall(DECODE_STREAM, IdsBuffer(config, size), source, timeout)
 
 
 def _ids_call(
+    method: Method[tokenizer_pb2.DecodeResponse, Plain],
     defaults: Defaults,
     ids: Iterable[int],
-    plain: Callable[[tokenizer_pb2.DecodeResponse], Plain],
     *,
     timeout: Timeout = NOT_GIVEN,
     **fields: Any,
 ) -> Call[tokenizer_pb2.DecodeResponse, Plain]:
     """The call for one list of ids, which uses a stream if it is too large for one request."""
-    request, seconds = prepared(DECODE, defaults, timeout=timeout, **fields)
+    request, seconds = prepared(method, defaults, timeout=timeout, **fields)
     numbers = listed_ids(ids)
     size = len(numbers) * BYTES_PER_ID
     is_large = size > defaults.max_unary_bytes
@@ -277,11 +266,11 @@ def _ids_call(
         seconds = timeout_for(served, timeout, size)
         return Fallback(_stream_call(served, config, numbers, seconds), _joined)
 
-    return Call(DECODE, request, seconds, plain, fallback, is_large)
+    return Call(method, request, seconds, fallback, is_large)
 
 
 def _joined(responses: Sequence[stream_pb2.DecodeStreamResponse]) -> tokenizer_pb2.DecodeResponse:
-    whole = joined(DECODE, responses)
+    whole: tokenizer_pb2.DecodeResponse = joined(DECODE, responses)
     if responses[0].WhichOneof("content") == "data":
         whole.data = b"".join(part.data for part in responses)
     else:

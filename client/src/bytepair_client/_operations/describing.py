@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any, Final
 
 from bytepair.v1 import chat_pb2, encoding_pb2, token_pb2, tokenizer_pb2
 from grpc_health.v1 import health_pb2
@@ -17,20 +18,9 @@ from bytepair_client._arguments import (
     chosen_timeout,
     utf8,
 )
-from bytepair_client._call import Call, Method, method
+from bytepair_client._call import Call, Method, Plain, Response, method
 from bytepair_client._errors import UnknownTokenId
 from bytepair_client._operations.requests import described, named_encoding
-
-LIST_ENCODINGS = method(tokenizer_pb2.ListEncodingsRequest, tokenizer_pb2.ListEncodingsResponse)
-GET_ENCODING = method(tokenizer_pb2.GetEncodingRequest, tokenizer_pb2.GetEncodingResponse)
-GET_TOKEN = method(token_pb2.GetTokenRequest, token_pb2.GetTokenResponse)
-LIST_CHAT_FORMATS = method(chat_pb2.ListChatFormatsRequest, chat_pb2.ListChatFormatsResponse)
-GET_CHAT_FORMAT = method(chat_pb2.GetChatFormatRequest, chat_pb2.GetChatFormatResponse)
-CHECK = Method(
-    "/grpc.health.v1.Health/Check",
-    health_pb2.HealthCheckRequest,
-    health_pb2.HealthCheckResponse.FromString,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +127,48 @@ class TokenInfo:
     parts: tuple[TokenPart, ...]
 
 
+def _info(encoding: encoding_pb2.Encoding) -> EncodingInfo:
+    return described(
+        EncodingInfo,
+        encoding,
+        special_tokens=MappingProxyType({s.token: s.id for s in encoding.special_tokens}),
+        template_before=tuple(s.token for s in encoding.template_before),
+        template_after=tuple(s.token for s in encoding.template_after),
+    )
+
+
+def _format_info(format_: chat_pb2.ChatFormat) -> ChatFormatInfo:
+    is_exact = format_.accuracy == chat_pb2.ACCURACY_EXACT
+    return described(ChatFormatInfo, format_, is_exact=is_exact)
+
+
+def _token_info(response: token_pb2.GetTokenResponse) -> TokenInfo:
+    parts = tuple(described(TokenPart, part) for part in response.parts)
+    return described(TokenInfo, response, parts=parts)
+
+
+LIST_ENCODINGS = method("ListEncodings", lambda response: list(map(_info, response.encodings)))
+GET_ENCODING = method("GetEncoding", lambda response: _info(response.encoding))
+GET_TOKEN = method("GetToken", _token_info)
+LIST_CHAT_FORMATS = method(
+    "ListChatFormats", lambda response: list(map(_format_info, response.formats))
+)
+GET_CHAT_FORMAT = method("GetChatFormat", lambda response: _format_info(response.format))
+_STATES: Final = {1: "SERVING", 2: "NOT_SERVING"}
+CHECK = Method(
+    "/grpc.health.v1.Health/Check",
+    health_pb2.HealthCheckRequest,
+    health_pb2.HealthCheckResponse.FromString,
+    lambda response: _STATES.get(response.status, "UNKNOWN"),
+)
+
+
+def _call(
+    method: Method[Response, Plain], defaults: Defaults, timeout: Timeout, **fields: Any
+) -> Call[Response, Plain]:
+    return Call(method, method.request(**fields), chosen_timeout(defaults.timeout, timeout))
+
+
 def list_encodings(
     defaults: Defaults, *, timeout: Timeout = NOT_GIVEN
 ) -> Call[tokenizer_pb2.ListEncodingsResponse, list[EncodingInfo]]:
@@ -147,12 +179,7 @@ def list_encodings(
     Returns:
         Sorted by name.
     """
-    return Call(
-        LIST_ENCODINGS,
-        tokenizer_pb2.ListEncodingsRequest(),
-        chosen_timeout(defaults.timeout, timeout),
-        lambda response: [_info(encoding) for encoding in response.encodings],
-    )
+    return _call(LIST_ENCODINGS, defaults, timeout)
 
 
 def get_encoding(
@@ -168,12 +195,7 @@ def get_encoding(
     Raises:
         UnknownEncoding: The server has no encoding of that name.
     """
-    return Call(
-        GET_ENCODING,
-        tokenizer_pb2.GetEncodingRequest(encoding=named_encoding(defaults, encoding)),
-        chosen_timeout(defaults.timeout, timeout),
-        lambda response: _info(response.encoding),
-    )
+    return _call(GET_ENCODING, defaults, timeout, encoding=named_encoding(defaults, encoding))
 
 
 def get_token(
@@ -193,8 +215,8 @@ def get_token(
         raise TypeError(f"token_id must be an int, not {type(token_id).__name__}")
     if not 0 <= token_id <= MAX_TOKEN_ID:
         raise UnknownTokenId(f"no token has id {token_id}", metadata={"id": str(token_id)})
-    request = token_pb2.GetTokenRequest(encoding=named_encoding(defaults, encoding), id=token_id)
-    return Call(GET_TOKEN, request, chosen_timeout(defaults.timeout, timeout), _token_info)
+    name = named_encoding(defaults, encoding)
+    return _call(GET_TOKEN, defaults, timeout, encoding=name, id=token_id)
 
 
 def list_chat_formats(
@@ -207,12 +229,7 @@ def list_chat_formats(
     Returns:
         Sorted by name.
     """
-    return Call(
-        LIST_CHAT_FORMATS,
-        chat_pb2.ListChatFormatsRequest(),
-        chosen_timeout(defaults.timeout, timeout),
-        lambda response: [_format_info(each) for each in response.formats],
-    )
+    return _call(LIST_CHAT_FORMATS, defaults, timeout)
 
 
 def get_chat_format(
@@ -229,12 +246,7 @@ def get_chat_format(
     Raises:
         UnknownChatFormat: The server has no chat format of that name.
     """
-    return Call(
-        GET_CHAT_FORMAT,
-        chat_pb2.GetChatFormatRequest(format=utf8("format", format)),
-        chosen_timeout(defaults.timeout, timeout),
-        lambda response: _format_info(response.format),
-    )
+    return _call(GET_CHAT_FORMAT, defaults, timeout, format=utf8("format", format))
 
 
 def health(
@@ -251,31 +263,4 @@ def health(
     Raises:
         RequestRejected: The server has no such service; `code` is "NOT_FOUND".
     """
-    answer = health_pb2.HealthCheckResponse
-    states = {answer.SERVING: "SERVING", answer.NOT_SERVING: "NOT_SERVING"}
-    return Call(
-        CHECK,
-        health_pb2.HealthCheckRequest(service=utf8("service", service)),
-        chosen_timeout(defaults.timeout, timeout),
-        lambda response: states.get(response.status, "UNKNOWN"),
-    )
-
-
-def _info(encoding: encoding_pb2.Encoding) -> EncodingInfo:
-    return described(
-        EncodingInfo,
-        encoding,
-        special_tokens=MappingProxyType({s.token: s.id for s in encoding.special_tokens}),
-        template_before=tuple(s.token for s in encoding.template_before),
-        template_after=tuple(s.token for s in encoding.template_after),
-    )
-
-
-def _format_info(format_: chat_pb2.ChatFormat) -> ChatFormatInfo:
-    is_exact = format_.accuracy == chat_pb2.ACCURACY_EXACT
-    return described(ChatFormatInfo, format_, is_exact=is_exact)
-
-
-def _token_info(response: token_pb2.GetTokenResponse) -> TokenInfo:
-    parts = tuple(described(TokenPart, part) for part in response.parts)
-    return described(TokenInfo, response, parts=parts)
+    return _call(CHECK, defaults, timeout, service=utf8("service", service))

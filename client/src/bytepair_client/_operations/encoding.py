@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Unpack, get_args, overload
 
 from bytepair.v1 import stream_pb2, tokenizer_pb2
 
 from bytepair_client._arguments import Defaults, DisallowedSpecial, Text, invalid, set_text
-from bytepair_client._call import Call, Fallback, StreamCall, messages, method
+from bytepair_client._call import Call, Fallback, StreamCall, method
 from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
 from bytepair_client._operations.requests import (
@@ -21,17 +22,15 @@ from bytepair_client._operations.requests import (
     text_stream,
 )
 
-ENCODE = method(tokenizer_pb2.EncodeRequest, tokenizer_pb2.EncodeResponse)
-BATCH_ENCODE = method(tokenizer_pb2.BatchEncodeRequest, tokenizer_pb2.BatchEncodeResponse)
-COUNT = method(tokenizer_pb2.CountRequest, tokenizer_pb2.CountResponse)
-BATCH_COUNT = method(tokenizer_pb2.BatchCountRequest, tokenizer_pb2.BatchCountResponse)
-ENCODE_STREAM = method(stream_pb2.EncodeStreamRequest, stream_pb2.EncodeStreamResponse)
-COUNT_STREAM = method(
-    stream_pb2.CountStreamRequest,
-    stream_pb2.CountStreamResponse,
-    response_per_request=False,
-    restarts=True,
+ENCODE_STREAM = method("EncodeStream", lambda response: (list(response.ids),))
+ENCODE = method("Encode", lambda response: list(response.ids), stream=ENCODE_STREAM)
+ENCODE_WITH_OFFSETS = method(
+    "Encode", lambda response: IdsWithOffsets(list(response.ids), list(response.offsets))
 )
+BATCH_ENCODE = method("BatchEncode", ENCODE.plain)
+COUNT_STREAM = method("CountStream", attrgetter("count"), response_per_request=False, restarts=True)
+COUNT = method("Count", attrgetter("count"), stream=COUNT_STREAM)
+BATCH_COUNT = method("BatchCount", COUNT.plain)
 
 OffsetUnit = Literal["code_point", "byte", "utf16"]
 
@@ -73,15 +72,7 @@ def encode(
     Raises:
         InvalidOption: An option is out of range.
     """
-    return text_call(
-        ENCODE,
-        ENCODE_STREAM,
-        defaults,
-        text,
-        lambda response: list(response.ids),
-        disallowed_special=disallowed_special,
-        **options,
-    )
+    return text_call(ENCODE, defaults, text, disallowed_special=disallowed_special, **options)
 
 
 def encode_with_offsets(
@@ -111,12 +102,7 @@ def encode_with_offsets(
         raise invalid("unit", f"must be one of {', '.join(get_args(OffsetUnit))}")
     set_field(request, "offsets", unit)
     set_text(request, text)
-    return Call(
-        ENCODE,
-        request,
-        call.timeout,
-        lambda response: IdsWithOffsets(list(response.ids), list(response.offsets)),
-    )
+    return Call(ENCODE_WITH_OFFSETS, request, call.timeout)
 
 
 @overload
@@ -191,9 +177,7 @@ def encode_stream(
     config, timeout = prepared(
         ENCODE_STREAM, defaults, disallowed_special=disallowed_special, **options
     )
-    return text_stream(
-        ENCODE_STREAM, defaults, config, pieces, timeout, lambda response: (list(response.ids),)
-    )
+    return text_stream(ENCODE_STREAM, defaults, config, pieces, timeout)
 
 
 def count(
@@ -218,14 +202,7 @@ def count(
         The number of tokens, at most `limit` + 1; 0 for "" without a template.
     """
     return text_call(
-        COUNT,
-        COUNT_STREAM,
-        defaults,
-        text,
-        lambda response: response.count,
-        limit=limit,
-        disallowed_special=disallowed_special,
-        **options,
+        COUNT, defaults, text, limit=limit, disallowed_special=disallowed_special, **options
     )
 
 
@@ -302,12 +279,6 @@ def count_stream(
     config, timeout = prepared(
         COUNT_STREAM, defaults, limit=limit, disallowed_special=disallowed_special, **options
     )
-    stream = text_stream(COUNT_STREAM, defaults, config, pieces, timeout, messages)
-    return Call(
-        COUNT_STREAM,
-        config,  # not sent
-        timeout,
-        lambda response: response.count,
-        lambda _: Fallback(stream, lambda responses: responses[-1]),
-        is_large=True,
-    )
+    stream = text_stream(COUNT_STREAM, defaults, config, pieces, timeout)
+    fallback = Fallback(stream, lambda responses: responses[-1])
+    return Call(COUNT_STREAM, config, timeout, lambda _: fallback, is_large=True)

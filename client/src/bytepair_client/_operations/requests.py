@@ -25,7 +25,7 @@ from bytepair_client._arguments import (
     set_text,
     utf8,
 )
-from bytepair_client._call import Call, Fallback, Method, Plain, Response, StreamCall, messages
+from bytepair_client._call import Call, Fallback, Method, Plain, Response, StreamCall
 from bytepair_client._send_buffers import TextBuffer
 
 DecodeErrors = Literal["replace", "strict"]
@@ -71,7 +71,7 @@ def named_encoding(defaults: Defaults, encoding: str | None) -> str:
 
 
 def prepared(
-    method: Method[Any],
+    method: Method[Any, Any],
     defaults: Defaults,
     *,
     encoding: str | None = None,
@@ -192,12 +192,11 @@ def one_text(text: object) -> str:
 
 
 def text_stream(
-    method: Method[Response],
+    method: Method[Response, Iterable[Plain]],
     defaults: Defaults,
     config: Any,
     pieces: Pieces | str | bytes,
     timeout: float | None,
-    plain: Callable[[Response], Iterable[Plain]],
 ) -> StreamCall[Response, Plain]:
     """The stream for a text or its pieces, with this configuration; `timeout` is in seconds."""
     is_one = isinstance(pieces, str | bytes | bytearray | memoryview)
@@ -206,25 +205,23 @@ def text_stream(
     can_read_again = method.restarts and isinstance(source, Iterable) and iter(source) is not source
     size = min(MAX_PIECE_BYTES, defaults.max_unary_bytes)
     buffer = TextBuffer(config, method.request, size)
-    return StreamCall(method, buffer, source, timeout, plain, can_read_again)
+    return StreamCall(method, buffer, source, timeout, can_read_again)
 
 
 def text_call(
-    method: Method[Response],
-    stream: Method[Any],
+    method: Method[Response, Plain],
     defaults: Defaults,
     text: Text,
-    plain: Callable[[Response], Plain],
     *,
     timeout: Timeout = NOT_GIVEN,
     **fields: Any,
 ) -> Call[Response, Plain]:
-    """The call for one text, which uses `stream` if the text is too large for one request.
-    `fields` are those of the request, without the text; they also configure the stream."""
+    """The call for one text, which is streamed if it is too large for one request. `fields` are
+    those of the request, without the text; they also configure the stream."""
     request, seconds = prepared(method, defaults, timeout=timeout, **fields)
     if not isinstance(text, str):
         set_text(request, text)
-        return Call(method, request, seconds, plain)
+        return Call(method, request, seconds)
     is_large = has_more_bytes(text, defaults.max_unary_bytes)
     if not is_large:
         set_text(request, text)
@@ -232,11 +229,12 @@ def text_call(
     def fallback(limit: int | None) -> Fallback[Response]:
         served = within(defaults, limit)
         seconds = timeout_for(served, timeout, len(text))
-        config = copied(request, stream.request().config)
-        call = text_stream(stream, served, config, text, seconds, messages)
+        assert method.stream is not None
+        config = copied(request, method.stream.request().config)
+        call = text_stream(method.stream, served, config, text, seconds)
         return Fallback(call, partial(joined, method))
 
-    return Call(method, request, seconds, plain, fallback, is_large)
+    return Call(method, request, seconds, fallback, is_large)
 
 
 def has_more_bytes(text: str, limit: int) -> bool:
@@ -273,10 +271,10 @@ def copied(source: Message, target: Filled) -> Filled:
     return target
 
 
-def joined(method: Method[Response], responses: Sequence[Message]) -> Response:
+def joined(method: Method[Response, Any], responses: Sequence[Message]) -> Response:
     """Combine the responses of a stream into one of `method`: repeated fields are joined, and the
     last value of other fields is kept."""
-    whole = method.parse(b"")
+    whole: Response = method.parse(b"")
     for response in responses:
         copied(response, whole)
     return whole
