@@ -88,12 +88,13 @@ pub fn prefixed(message: &[u8]) -> Vec<u8> {
     data
 }
 
-/// The status of a failed call: a gRPC status code, a message, details as (type name, bytes).
+/// The status of a failed call: a gRPC status code, a message, details as (type name, bytes, and for
+/// a caller of JSON the same as JSON).
 #[derive(Clone, Debug, Default)]
 pub struct Failure {
     pub code: u32,
     pub message: String,
-    pub details: Vec<(String, Vec<u8>)>,
+    pub details: Vec<(String, Vec<u8>, String)>,
     pub headers: Pairs,
     pub trailers: Pairs,
 }

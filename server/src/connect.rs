@@ -338,12 +338,11 @@ impl Stream for Messages {
 fn error(failure: Failure) -> ConnectError {
     let code = ErrorCode::from_grpc_code(failure.code).unwrap_or(ErrorCode::Unknown);
     let mut error = ConnectError::new(code, failure.message);
-    for (type_url, value) in failure.details {
-        let value = Some(STANDARD_NO_PAD.encode(value));
+    for (type_url, value, json) in failure.details {
         error = error.with_detail(ErrorDetail {
             type_url,
-            value,
-            debug: None,
+            value: Some(STANDARD_NO_PAD.encode(value)),
+            debug: serde_json::from_str(&json).ok(),
         });
     }
     error

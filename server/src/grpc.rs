@@ -294,7 +294,7 @@ fn status(failure: &Failure) -> Vec<u8> {
     let mut status = vec![1 << 3];
     varint(failure.code as usize, &mut status);
     field(2, failure.message.as_bytes(), &mut status);
-    for (name, value) in &failure.details {
+    for (name, value, _) in &failure.details {
         let mut any = Vec::new();
         field(
             1,

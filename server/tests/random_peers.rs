@@ -113,7 +113,7 @@ impl Handlers {
         let failure = Failure {
             code: self.random.below(18) as u32,
             message: "é\n%".into(),
-            details: vec![("google.rpc.ErrorInfo".into(), vec![1, 2, 3])],
+            details: vec![("google.rpc.ErrorInfo".into(), vec![1, 2, 3], String::new())],
             ..Failure::default()
         };
         let is_unary = self

@@ -73,9 +73,9 @@ def described(call, requests, whole=True):
 
 
 def fail(call, error, headers, trailers, info=None):
-    details = [(detail.type_url.rpartition("/")[2], detail.value) for detail in error.details]
+    details = [(detail.type_url.rpartition("/")[2], detail.value, "") for detail in error.details]
     if info is not None:
-        details.append((Info.DESCRIPTOR.full_name, info.SerializeToString()))
+        details.append((Info.DESCRIPTOR.full_name, info.SerializeToString(), ""))
     call.fail(Status(error.code, error.message, details), trailers, headers)
 
 

@@ -216,7 +216,7 @@ PROVOKED_ELSEWHERE = {
 def test_a_delay_longer_than_a_duration_is_its_maximum() -> None:
     failed = status.failure_of(errors.QuotaExceeded("requests_per_second", 1e-300, 1e300))
     assert failed is not None
-    _, (name, retry) = failed.for_transport().details
+    _, (name, retry, _) = failed.for_transport().details
     assert name == "google.rpc.RetryInfo"
     info = error_details_pb2.RetryInfo.FromString(retry)
     assert info.retry_delay.seconds == 315_576_000_000

@@ -205,7 +205,11 @@ def by_json(target: str) -> Way:
         request = GetMessageClass(rpc.input_type).FromString(requests[0])
         status, _, body = post(target, rpc, "json", json_format.MessageToJson(request).encode())
         if status != 200:
-            return [], {"code": of_connect(json.loads(body))["code"]}
+            error = json.loads(body)
+            failure = of_connect(error)
+            for each, shown in zip(failure.get("details", []), error["details"], strict=True):
+                assert each == {"@type": each["@type"], **shown["debug"]}
+            return [], {"code": failure["code"]}
         return [json_format.Parse(body, GetMessageClass(rpc.output_type)())], {}
 
     return call

@@ -119,7 +119,7 @@ class Outcomes:
         if action is not None or failure.reason == "UNAUTHENTICATED":
             self._audit(incoming, call, failure)
         self._end(incoming, call, code, failure.reason)
-        incoming.fail(failure.for_transport(), trailers(call))
+        incoming.fail(failure.for_transport(is_json=incoming.is_json), trailers(call))
 
     def _unexpected(self, incoming: Incoming, call: Call, error: BaseException) -> Failure:
         self._shared.log.error(

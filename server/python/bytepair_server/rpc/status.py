@@ -14,6 +14,7 @@ from bytepair.v1 import text_pb2
 from bytepair_engine import chat
 from bytepair_engine import errors as engine
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.json_format import MessageToJson
 from google.rpc import error_details_pb2  # type: ignore[import-untyped]
 from grpc import StatusCode as Code
 
@@ -52,8 +53,12 @@ class Failure:
     retry_seconds: float | None = None
     token: str = ""
 
-    def for_transport(self) -> Status:
-        """The failure in the form that a transport sends, with the details of google.rpc."""
+    def for_transport(self, *, is_json: bool = False) -> Status:
+        """The failure in the form that a transport sends, with the details of google.rpc.
+
+        Args:
+            is_json: Whether the caller reads JSON, and so the details as JSON too.
+        """
         details = [
             error_details_pb2.ErrorInfo(reason=self.reason, domain=DOMAIN, metadata=self.metadata)
         ]
@@ -64,8 +69,15 @@ class Failure:
             delay = Duration()
             delay.FromNanoseconds(int(min(self.retry_seconds, _MAX_DURATION_SECONDS) * 1e9))
             details.append(error_details_pb2.RetryInfo(retry_delay=delay))
-        named = [(each.DESCRIPTOR.full_name, each.SerializeToString()) for each in details]
-        return Status(self.code.value[0], self.message, named)
+        sent = [
+            (
+                each.DESCRIPTOR.full_name,
+                each.SerializeToString(),
+                MessageToJson(each, indent=None) if is_json else "",
+            )
+            for each in details
+        ]
+        return Status(self.code.value[0], self.message, sent)
 
     def item_error(self) -> text_pb2.Error:
         """The failure as the error of one item of a batch."""
@@ -371,7 +383,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
     errors.QuotaExceeded: _row(
         Code.RESOURCE_EXHAUSTED,
         "QUOTA_EXCEEDED",
-        "this caller has used up its quota of {limit} {quota}; try again later",
+        "this caller has used up its quota of {limit} {quota}; try again in {retry_seconds:.3g} s",
         *("quota", "limit"),
     ),
     errors.Draining: _row(

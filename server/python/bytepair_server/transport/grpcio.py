@@ -195,7 +195,7 @@ class _Call:
         metadata: list[tuple[str, str | bytes]] = list(trailers)
         if status.details:
             rich = status_pb2.Status(code=status.code, message=status.message)
-            for name, data in status.details:
+            for name, data, _ in status.details:
                 rich.details.add(type_url=_TYPES + name, value=data)
             metadata.append((_DETAILS, rich.SerializeToString()))
         await self._context.abort(_CODES[status.code], status.message, tuple(metadata))

@@ -105,7 +105,7 @@ class Health:
                 if incoming.is_json:
                     raw = json.read(raw, health_pb2.HealthCheckRequest)
                 service: str = health_pb2.HealthCheckRequest.FromString(raw).service
-                if len(service) <= MAX_NAME_BYTES:
+                if len(service.encode()) <= MAX_NAME_BYTES:
                     return service
                 problem = "the service name is too long"
         except Unauthenticated as error:
@@ -125,4 +125,4 @@ def _written(status: int, incoming: UnaryCall | StreamCall) -> bytes:
 def _reject(incoming: UnaryCall | StreamCall, error: RequestRejected) -> None:
     failure = failure_of(error)
     assert failure is not None  # it has a row
-    incoming.fail(failure.for_transport())
+    incoming.fail(failure.for_transport(is_json=incoming.is_json))

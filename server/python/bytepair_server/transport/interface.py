@@ -36,12 +36,13 @@ class Status:
     Attributes:
         code: The gRPC status code.
         message: The message for people.
-        details: Messages of `google.rpc.Status.details`: full type name, serialized message.
+        details: Messages of `google.rpc.Status.details`: full type name, serialized message, and
+            for a call in JSON the message as JSON, otherwise "".
     """
 
     code: int
     message: str
-    details: Sequence[tuple[str, bytes]] = ()
+    details: Sequence[tuple[str, bytes, str]] = ()
 
 
 class Call(Protocol):
