@@ -302,7 +302,7 @@ def test_a_stream_that_is_never_read_stays_open_until_its_client_ends(serve: Ser
 
 
 def test_a_client_that_never_reads_does_not_delay_the_stop(serve: Serve) -> None:
-    server = serve("--stream-grace-seconds", "0.2")
+    server = serve("--grace-seconds", "3600", "--stream-grace-seconds", "0.2")
     call = send_and_never_read(server)
     wait_for_streams(server, 1)
     sleep(0.5)

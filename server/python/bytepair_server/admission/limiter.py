@@ -47,7 +47,8 @@ class Limiter:
         self._streams: Final[set[asyncio.Task[Any]]] = set()
         self._cut_off: Final[set[asyncio.Task[Any]]] = set()
         self._opened: Final = asyncio.Event()
-        self._drained: Final = asyncio.Event()
+        self._calls_ended: Final = asyncio.Event()
+        self._streams_ended: Final = asyncio.Event()
         self.in_flight = 0
         self.open_streams = 0
         self.is_open = False
@@ -158,7 +159,8 @@ class Limiter:
 
     def end_grace(self) -> None:
         """End the grace time of `drain` now."""
-        self._drained.set()
+        self._calls_ended.set()
+        self._streams_ended.set()
 
     async def drain(self, grace_seconds: float, stream_grace_seconds: float) -> tuple[int, int]:
         """Reject new calls, let those in flight finish, and cancel them when time is over.
@@ -172,18 +174,20 @@ class Limiter:
         self.draining = True
         while self._queue:
             _refuse(self._queue.pop(), Draining())
+        self._check_drained()
         calls, streams = await asyncio.gather(
-            self._end(self._calls, grace_seconds),
-            self._end(self._streams, stream_grace_seconds),
+            self._end(self._calls, self._calls_ended, grace_seconds),
+            self._end(self._streams, self._streams_ended, stream_grace_seconds),
         )
         return calls, streams
 
-    async def _end(self, tasks: set[asyncio.Task[Any]], grace_seconds: float) -> int:
+    async def _end(
+        self, tasks: set[asyncio.Task[Any]], ended: asyncio.Event, grace_seconds: float
+    ) -> int:
         """Wait for calls of one kind, then cancel the rest. Returns the number of these."""
-        if self._active:
-            # Before `open`, calls wait for encodings that will not be loaded.
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._drained.wait(), grace_seconds if self.is_open else 0)
+        # Before `open`, calls wait for encodings that will not be loaded.
+        with suppress(TimeoutError):
+            await asyncio.wait_for(ended.wait(), grace_seconds if self.is_open else 0)
         late = [*tasks]
         self._cut_off.update(late)
         for task in late:
@@ -210,13 +214,11 @@ class Limiter:
         self.advance()
         self._check_drained()
 
-    @property
-    def _active(self) -> int:
-        return self.in_flight + self.open_streams
-
     def _check_drained(self) -> None:
-        if self.draining and not self._active:
-            self._drained.set()
+        if self.draining and not self.in_flight:
+            self._calls_ended.set()
+        if self.draining and not self.open_streams:
+            self._streams_ended.set()
 
     def _has_room(self, size: int) -> bool:
         fits = not self.held_bytes or self.held_bytes + size <= self._settings.max_in_flight_bytes
