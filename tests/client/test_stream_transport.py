@@ -89,7 +89,7 @@ def test_a_stream_may_be_closed_while_it_waits_for_the_rate_limit(clients: Clien
         stream = client.decode_stream(Model())
         reader = threading.Thread(target=lambda: ends.append(next(stream, None)))
         reader.start()
-        time.sleep(0.2)  # the other stream started less than five seconds ago
+        time.sleep(0.2)
         stream.close()
         reader.join(30)
         assert (ends, len(server.metadata)) == ([None], 1)
@@ -107,9 +107,9 @@ def test_a_stream_has_a_deadline_only_if_it_is_given_one(clients: Clients) -> No
         list(client.decode_stream([1]))
         list(client.encode_stream(["a"]))
         list(client.decode_stream([1], timeout=None))
-        list(client.decode_stream([1], timeout=7))
+        list(client.decode_stream([1], timeout=60))
     assert min(left[:3]) > 1e9
-    assert 0 < left[3] < 1.1 * 7  # gRPC sends it rounded
+    assert 0 < left[3] < 1.1 * 60  # gRPC sends it rounded
 
 
 @pytest.mark.slow

@@ -159,7 +159,6 @@ def status_of_count(link: socket.socket, fields: bytes) -> str:
         http2.frame(http2.HEADERS, http2.END_HEADERS, 1, fields)
         + http2.frame(http2.DATA, http2.END_STREAM, 1, http2.message(http2.count()))
     )
-    link.settimeout(START_SECONDS)
     return http2.status(link)
 
 

@@ -169,6 +169,7 @@ def test_open_streams_have_their_own_quota(limited: RunningServer) -> None:
     assert failed.metadata == {"quota": "open_streams", "limit": "2"}
     assert failed.retry_seconds == 0.25
     first.close()
+    limited.wait_for_metric("bytepair_open_streams", 1)
     third = talk()
     third.say(encode_config())
     for open_stream in (second, third):

@@ -48,11 +48,10 @@ def memory(server: RunningServer) -> float:
 
 def test_an_idle_stream_ends_after_the_text_that_is_certain(serve: Serve) -> None:
     server = serve("--stream-idle-seconds", "2")
-    talk = Talk(server.stub.DecodeStream)
-    first = talk.say(decode_config(stop=["STOP"]))
-    assert talk.say(DecodeRequest(ids=[HELLO, ST])).text == "Hello "
-    answers, failed = talk.rest()
-    assert (first.text, [answer.text for answer in answers]) == ("", ["ST"])
+    first = decode_config(stop=["STOP"])
+    first.ids.extend([HELLO, ST])
+    answers, failed = Talk(server.stub.DecodeStream).last(first)
+    assert [answer.text for answer in answers] == ["Hello ", "ST"]
     assert failed is not None
     assert (failed.code, failed.reason) == (Code.ABORTED, "STREAM_IDLE")
     assert failed.metadata == {"seconds": "2"}
@@ -61,12 +60,14 @@ def test_an_idle_stream_ends_after_the_text_that_is_certain(serve: Serve) -> Non
 
 
 def test_a_message_without_content_keeps_a_stream_open(serve: Serve) -> None:
-    server = serve("--stream-idle-seconds", "2")
-    talk = Talk(server.stub.DecodeStream)
-    talk.say(decode_config())
-    for _ in range(8):
-        sleep(0.4)
+    server = serve("--stream-idle-seconds", "4")
+    talk, idle = Talk(server.stub.DecodeStream), Talk(server.stub.DecodeStream)
+    for each in (talk, idle):
+        each.say(decode_config())
+    while server.metric("bytepair_open_streams") == 2:
+        sleep(0.1)
         assert talk.say(DecodeRequest()).tokens_consumed == 0
+    assert idle.rest()[1] is not None
     assert talk.say(DecodeRequest(ids=[HELLO], flush=True)).finished
     assert talk.rest() == ([], None)
 

@@ -66,7 +66,7 @@ def test_connections_take_turns_if_all_calls_have_one_caller(serve: Serve) -> No
 def test_a_queued_call_is_rejected_before_its_deadline(serve: Serve) -> None:
     server = serve(*ONE_PLACE, LONG, environment=WITHOUT_CORE)
     with endless_count(server):
-        failed = failure_of(server.stub.Count.future(SMALL, timeout=5))
+        failed = failure_of(server.stub.Count.future(SMALL, timeout=10))
         assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
         assert failed.retry_seconds == 0.25
         assert server.metric("bytepair_errors_total", rpc="Count", reason="OVERLOADED") == 1
@@ -92,7 +92,7 @@ def test_a_call_that_exceeds_the_bytes_in_flight_is_queued(serve: Serve) -> None
         server.wait_for_metric("bytepair_queued", 1)
         given_up.cancel()
         server.wait_for_metric("bytepair_queued", 0)
-        failed = failure_of(server.stub.Count.future(LARGE, timeout=5))
+        failed = failure_of(server.stub.Count.future(LARGE, timeout=10))
         running.cancel()
     assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
     assert failed.metadata == {"setting": "max_in_flight_bytes"}

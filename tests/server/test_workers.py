@@ -104,7 +104,7 @@ def test_both_workers_answer_and_their_counts_are_summed(serve: Serve) -> None:
     assert server.metric("bytepair_encoding_info") == 1
     assert server.metric("bytepair_in_flight") == 0
     assert server.get("/readyz") == (200, "ready\n")
-    assert server.get("/healthz") == (200, "healthy\n")
+    wait_until(lambda: server.get("/healthz") == (200, "healthy\n"))
 
 
 def test_a_server_has_a_worker_for_each_core_by_default(serve: Serve) -> None:

@@ -14,6 +14,8 @@ from typing import Final
 from bytepair.v1 import tokenizer_pb2
 from hpack import Decoder
 
+from support.serving import START_SECONDS
+
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
 CONTINUATION = 9
@@ -89,6 +91,7 @@ def status(link: socket.socket, stream: int = 1) -> str:
     """Read until the `grpc-status` of a call, and return it; "" if the server ends the stream or
     the connection without one. Only for the first call of a connection that is read in this way,
     because HPACK's state continues from answer to answer."""
+    link.settimeout(START_SECONDS)
     for kind, number, payload, decoder in frames(link):
         if kind == HEADERS:
             fields = dict(decoder.decode(payload, raw=True))
