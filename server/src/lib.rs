@@ -16,6 +16,7 @@ pub mod fields;
 pub mod files;
 pub mod grpc;
 pub mod gzip;
+mod linger;
 pub mod messages;
 pub mod outgoing;
 pub mod peer;

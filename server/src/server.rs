@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::connection::{Shared, serve};
+use crate::linger::Lingering;
 use crate::socket::Rewound;
 
 /// The wait after `accept` failed because of missing descriptors or memory.
@@ -158,6 +159,7 @@ impl Server {
         let most = self.shared.settings.handshake_timeout;
         let draining = Draining(self.drain.subscribe());
         let tls = self.tls.lock().clone();
+        let (socket, closing) = Lingering::new(socket);
         match tls {
             None => {
                 let Some((socket, is_http2)) = first_bytes(socket, most).await else {
@@ -182,9 +184,10 @@ impl Server {
                     let peer = shared.peers.add(name, address, certificate);
                     serve(shared, socket, is_http2, peer, draining).await;
                 })
-                .await
+                .await;
             }
         }
+        closing.wait().await;
     }
 
     /// Counts a connection; `None` if its address has the maximum.

@@ -196,3 +196,27 @@ def test_queued_large_calls_of_a_connection_are_limited_and_the_next_is_overload
     assert any(each.Unpack(retry) for each in status.details)
     assert (info.reason, info.domain) == ("OVERLOADED", "bytepair")
     assert retry.retry_delay.ToTimedelta().total_seconds() == RETRY_SECONDS
+
+
+def test_an_answer_arrives_after_the_server_has_ended_the_connection(serve: Serve) -> None:
+    """A system that receives data for a closed socket resets the connection, and what it has not
+    sent yet is lost."""
+    server = serve()
+    request = tokenizer_pb2.DecodeRequest(encoding="cl100k_base", ids=long_ids())
+    body = request.SerializeToString()
+    head = (
+        "POST /bytepair.v1.TokenizerService/Decode HTTP/1.1\r\nhost: localhost\r\n"
+        "content-type: application/proto\r\nconnection: close\r\n"
+        f"content-length: {len(body)}\r\n\r\n"
+    )
+    host, port = server.target.rsplit(":", 1)
+    with socket.socket() as link:
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        link.settimeout(START_SECONDS)
+        link.connect((host, int(port)))
+        link.sendall(head.encode() + body)
+        answer = b""
+        while more := link.recv(4096):
+            answer += more
+            link.sendall(b"\n")
+    assert answer.endswith(b"\r\n0\r\n\r\n"), len(answer)  # the last chunk (RFC 9112, section 7.1)
