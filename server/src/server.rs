@@ -33,17 +33,41 @@ pub enum Listener {
     Unix(UnixListener),
 }
 
+/// Age at which a connection that began while the server drains gets GOAWAY: its calls are rejected,
+/// and a load balancer may connect its client to another server. At once would make clients connect
+/// without pause.
+const REJECTING: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Copy, PartialEq)]
+enum Stage {
+    Serving,
+    Draining,
+    Stopping,
+}
+
 /// Notified when the server begins to drain, and again when it stops.
-#[derive(Clone)]
-pub struct Draining(watch::Receiver<bool>);
+pub struct Draining {
+    stage: watch::Receiver<Stage>,
+    /// Whether the server drained before the connection began.
+    is_late: bool,
+}
 
 impl Draining {
+    fn new(stage: &watch::Sender<Stage>) -> Self {
+        let stage = stage.subscribe();
+        let is_late = *stage.borrow() != Stage::Serving;
+        Draining { stage, is_late }
+    }
+
     /// Waits for either. Returns whether the server stops: its calls have ended.
     pub async fn begun(&mut self) -> bool {
-        if self.0.changed().await.is_err() {
+        if self.is_late {
+            tokio::time::sleep(REJECTING).await;
+            self.is_late = false;
+        } else if self.stage.changed().await.is_err() {
             std::future::pending().await // the server has ended, and soon this connection
         }
-        *self.0.borrow_and_update()
+        *self.stage.borrow_and_update() == Stage::Stopping
     }
 }
 
@@ -51,7 +75,7 @@ impl Draining {
 pub struct Server {
     pub shared: Arc<Shared>,
     tls: Mutex<Option<TlsAcceptor>>,
-    drain: watch::Sender<bool>,
+    stage: watch::Sender<Stage>,
     connections: AtomicUsize,
     of_address: Mutex<HashMap<IpAddr, usize>>,
 }
@@ -61,7 +85,7 @@ impl Server {
         Arc::new(Server {
             shared,
             tls: Mutex::new(tls),
-            drain: watch::Sender::new(false),
+            stage: watch::Sender::new(Stage::Serving),
             connections: AtomicUsize::new(0),
             of_address: Mutex::default(),
         })
@@ -79,12 +103,12 @@ impl Server {
 
     /// Sends GOAWAY on every open connection. New ones are still accepted: Python rejects their calls.
     pub fn drain(&self) {
-        self.drain.send_replace(false);
+        self.stage.send_replace(Stage::Draining);
     }
 
     /// Closes connections as soon as their calls have ended.
     pub fn close_connections(&self) {
-        self.drain.send_replace(true);
+        self.stage.send_replace(Stage::Stopping);
     }
 
     /// Serves; never returns.
@@ -156,38 +180,51 @@ impl Server {
     ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let most = self.shared.settings.handshake_timeout;
-        let draining = Draining(self.drain.subscribe());
+        let draining = Draining::new(&self.stage);
         let tls = self.tls.lock().clone();
         let (socket, closing) = Lingering::new(socket);
         match tls {
-            None => {
-                let Some((socket, is_http2)) = first_bytes(socket, most).await else {
-                    return;
-                };
-                let shared = self.shared.clone();
-                let peer = shared.peers.add(name, address, None);
-                serve(shared, socket, is_http2, peer, draining).await;
-            }
+            None => self.serve_http(socket, name, address, None, draining).await,
             // Boxed: a TLS session would double the memory of each connection without one.
             Some(tls) => {
                 Box::pin(async move {
+                    let most = self.shared.settings.handshake_timeout;
                     let Ok(Ok(socket)) = timeout(most, tls.accept(socket)).await else {
                         return;
                     };
                     let shown = socket.get_ref().1.peer_certificates();
                     let certificate = shown.and_then(|chain| Some(chain.first()?.to_vec()));
-                    let Some((socket, is_http2)) = first_bytes(socket, most).await else {
-                        return;
-                    };
-                    let shared = self.shared.clone();
-                    let peer = shared.peers.add(name, address, certificate);
-                    serve(shared, socket, is_http2, peer, draining).await;
+                    self.serve_http(socket, name, address, certificate, draining)
+                        .await;
                 })
                 .await;
             }
         }
         closing.wait().await;
+    }
+
+    /// Serves a connection after its TLS handshake, if any.
+    async fn serve_http<S>(
+        &self,
+        socket: S,
+        name: String,
+        address: Option<IpAddr>,
+        certificate: Option<Vec<u8>>,
+        mut draining: Draining,
+    ) where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let shared = self.shared.clone();
+        let first = first_bytes(socket, shared.settings.handshake_timeout).await;
+        let Some((socket, is_http2)) = first else {
+            return;
+        };
+        if draining.is_late && !is_http2 {
+            draining.is_late = false;
+            draining.stage.mark_changed(); // it is closed after the answer to its first request
+        }
+        let peer = shared.peers.add(name, address, certificate);
+        serve(shared, socket, is_http2, peer, draining).await;
     }
 
     /// Counts a connection; `None` if its address has the maximum.

@@ -7,6 +7,8 @@ import gc
 import os
 import signal
 import subprocess
+from contextlib import closing
+from http.client import HTTPConnection
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from bytepair_server.server import Server
 from bytepair_server.workers.signals import stop_signals
 from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from support import http2
 from support.failures import failure, read
 from support.inherited import inherited
 from support.serving import (
@@ -35,6 +38,7 @@ from support.serving import (
     write_config,
 )
 from support.slow import SLOW_FLAGS, WITHOUT_CORE, endless_count, finish, unfinished_count
+from support.streaming import Talk, decode_config
 
 SERVICE = "bytepair.v1.TokenizerService"
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -133,6 +137,27 @@ def test_a_new_call_is_rejected_during_the_drain(serve: Serve) -> None:
         assert server.metric("bytepair_ready") == 0
     assert server.wait() == 0
     assert failure(server.stub.Count, QUICK).code is grpc.StatusCode.UNAVAILABLE
+
+
+def test_a_connection_that_begins_during_the_drain_does_not_stay(serve: Serve) -> None:
+    """Otherwise every call of a client would fail until the end of the drain, although its load
+    balancer connects to another server by now."""
+    server = serve("--stream-grace-seconds", "600")
+    talk = Talk(server.stub.DecodeStream)
+    talk.say(decode_config())
+    server.terminate()
+    server.wait_for_log("draining", open_streams=1)
+    assert failure(server.stub.Count, QUICK).reason == "DRAINING"
+    with http2.connection(server.target, seconds=START_SECONDS) as link:
+        told = (kind for kind, *_ in http2.frames(link) if kind in (http2.GOAWAY, http2.PING))
+        assert next(told) == http2.GOAWAY
+    connection = HTTPConnection(server.target, timeout=START_SECONDS)
+    json = {"content-type": "application/json"}
+    connection.request("POST", f"/{SERVICE}/Count", '{"encoding": "cl100k_base"}', json)
+    with closing(connection), connection.getresponse() as answer:
+        assert (answer.status, answer.getheader("connection")) == (503, "close")
+    assert talk.close()[1] is None
+    assert server.wait() == 0
 
 
 def test_a_call_that_exceeds_the_grace_time_gets_a_status(serve: Serve) -> None:
