@@ -29,23 +29,20 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
     cancels the call, and the source is not read further.
     """
 
-    _state: _SharedState[Response, Plain]
-
     def __init__(self, client: Any, call: StreamCall[Response, Plain]) -> None:
-        super().__init__(client, call, _SharedState(call))
+        self._state = _ThreadState(client, call)
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Plain:
-        value = run(self._next())
+        value = run(self._state.next())
         if value is None:
             raise StopIteration
         return value
 
     def close(self) -> None:
         """Cancel the call unless it has ended. The iterator ends."""
-        self._source = None
         self._state.stop(cancel=True)
 
     def __enter__(self) -> Self:
@@ -57,44 +54,42 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
     def __del__(self) -> None:
         self.close()
 
-    async def _wait(self, seconds: float) -> bool:
-        state = self._state
-        with state.lock:
-            state.attempt += 1
-            state.changed()
-            return not state.lock.wait_for(lambda: state.over, seconds)
 
-    def _begin(self, source: Iterable[Any] | None) -> None:
-        state = self._state
-        requests = state.requests(state.attempt)
-        state.call = self._client._start(self._method, requests, self._attempts.begin())
-        if state.over:  # closed meanwhile, by another thread
-            state.stop(cancel=True)
+class _ThreadState(StreamState[Response, Plain]):
+    """The state, shared by three threads: the source's, gRPC's and the reader's."""
+
+    lock: threading.Condition
+
+    def __init__(self, client: Any, call: StreamCall[Response, Plain]) -> None:
+        super().__init__(client, call)
+        self.lock = threading.Condition()
+
+    async def wait(self, seconds: float) -> bool:
+        with self.lock:
+            self.attempt += 1
+            self.changed()
+            return not self.lock.wait_for(lambda: self.over, seconds)
+
+    def begin(self, source: Iterable[Any] | None) -> None:
+        requests = self.requests(self.attempt)
+        self.call = self.client._start(self.method, requests, self.attempts.begin())
+        if self.over:  # closed meanwhile, by another thread
+            self.stop(cancel=True)
         if source is not None:
             threading.Thread(
                 target=copy_context().run,
-                args=(state.fill, source, state.readings),
+                args=(self.fill, source, self.readings),
                 name="bytepair-stream",
                 daemon=True,  # the source may block forever
             ).start()
 
-    async def _receive(self, call: Any) -> Response | None:
+    async def receive(self, call: Any) -> Response | None:
         try:
             return cast(Response, next(call))
         except StopIteration:
             return None
         except grpc.RpcError as error:
-            raise self._client._error(error, self._timeout) from error
-
-
-class _SharedState(StreamState[Response, Plain]):
-    """The state, shared by three threads: the source's, gRPC's and the reader's."""
-
-    lock: threading.Condition
-
-    def __init__(self, call: StreamCall[Response, Plain]) -> None:
-        super().__init__(call)
-        self.lock = threading.Condition()
+            raise self.client._error(error, self.timeout) from error
 
     def changed(self) -> None:
         self.lock.notify_all()
@@ -146,7 +141,7 @@ class _SharedState(StreamState[Response, Plain]):
 
     def stop(self, *, cancel: bool) -> None:
         with self.lock:
-            call, self.call = self.call, None
+            call, self.call, self._source = self.call, None, None
         if cancel and call is not None:
             # Before gRPC's thread ends the requests: the server would take the cancelled stream for
             # a complete one.
@@ -166,20 +161,19 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
     _state: _TaskState[Response, Plain]
 
     def __init__(self, client: Any, call: StreamCall[Response, Plain]) -> None:
-        super().__init__(client, call, _TaskState(call))
+        self._state = _TaskState(client, call)
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Plain:
-        value = await self._next()
+        value = await self._state.next()
         if value is None:
             raise StopAsyncIteration
         return value
 
     async def aclose(self) -> None:
         """Cancel the call unless it has ended. The iterator ends, after the source."""
-        self._source = None
         await asyncio.gather(*self._state.stop(cancel=True), return_exceptions=True)
 
     async def __aenter__(self) -> Self:
@@ -191,49 +185,44 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
     def __del__(self) -> None:
         self._state.drop()
 
-    async def _wait(self, seconds: float) -> bool:
-        self._state.attempt += 1
-        self._state.changed()
-        await asyncio.sleep(seconds)
-        return not self._state.over
-
-    def _begin(self, source: Source | None) -> None:
-        requests = self._state.requests(self._state.attempt)
-        rpc, seconds = self._client._rpc(self._method), self._attempts.begin()
-        call = rpc(requests, timeout=seconds, metadata=self._client._metadata)
-        self._state.begin(Responses(call), source)
-
-    async def _receive(self, call: Responses[Response]) -> Response | None:
-        try:
-            response: Response | None = await self._client._wait(call.read(), self._timeout)
-        except asyncio.CancelledError:
-            if is_being_cancelled():
-                raise
-            self._state.raise_failure()  # the source failed and cancelled the call
-            if not self._state.over:
-                raise
-            return None  # another task closed the stream
-        return response
-
 
 class _TaskState(StreamState[Response, Plain]):
     """The state, shared by three tasks: the source's, gRPC's and the reader's."""
 
-    def __init__(self, call: StreamCall[Response, Plain]) -> None:
-        super().__init__(call)
+    def __init__(self, client: Any, call: StreamCall[Response, Plain]) -> None:
+        super().__init__(client, call)
         self.lock = nullcontext()
         self._change = asyncio.Event()
         self._filling: Any = None  # the task that reads the source
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def begin(self, call: Responses[Response], source: Source | None) -> None:
-        """Start reading the source, or continue if it is None, for this call."""
-        self.call = call
+    async def wait(self, seconds: float) -> bool:
+        self.attempt += 1
+        self.changed()
+        await asyncio.sleep(seconds)
+        return not self.over
+
+    def begin(self, source: Source | None) -> None:
+        rpc, seconds = self.client._rpc(self.method), self.attempts.begin()
+        requests = self.requests(self.attempt)
+        self.call = Responses(rpc(requests, timeout=seconds, metadata=self.client._metadata))
         self._loop = asyncio.get_running_loop()
         if source is not None:
             if self._filling is not None:
                 self._filling.cancel()
             self._filling = self._loop.create_task(self._fill(source))
+
+    async def receive(self, call: Responses[Response]) -> Response | None:
+        try:
+            response: Response | None = await self.client._wait(call.read(), self.timeout)
+        except asyncio.CancelledError:
+            if is_being_cancelled():
+                raise
+            self.raise_failure()  # the source failed and cancelled the call
+            if not self.over:
+                raise
+            return None  # another task closed the stream
+        return response
 
     def changed(self) -> None:
         self._change.set()
@@ -247,7 +236,7 @@ class _TaskState(StreamState[Response, Plain]):
     def stop(self, *, cancel: bool) -> list[asyncio.Task[None]]:
         """End the stream, and cancel the call if wanted. Returns the source's task, if it has
         started; it ends soon."""
-        call, self.call = self.call, None
+        call, self.call, self._source = self.call, None, None
         if cancel and call is not None:
             call.cancel()  # before the requests end, as in the threaded stream
         self.over = True

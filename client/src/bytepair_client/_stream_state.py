@@ -1,4 +1,4 @@
-"""The state of a stream, and its logic except for the I/O."""
+"""The logic of a stream, except for its I/O."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ Source = Iterable[Any] | AsyncIterable[Any]
 
 class StreamState(ABC, Generic[Response, Plain]):
     """The state of one stream, for those that read its source, send its requests and read its
-    responses. It does not refer to the stream itself, so that a dropped stream is collected at
-    once.
+    responses. It does not refer to the iterator, so that a dropped one is collected at once.
 
     Attributes:
         buffer: The input to send.
@@ -33,37 +32,39 @@ class StreamState(ABC, Generic[Response, Plain]):
         source_ended: Whether the source has ended or failed.
         failure: The exception of the source, or for an invalid item of it; None if there is none.
         over: Whether the stream has ended for the reader.
-        advanced: Whether the last response consumed more than all before it, on any connection.
         attempt: The number of the current attempt. Requests of earlier ones end.
         readings: How often the source was read again from its start. Earlier readings stop.
-        first: The first response, on any connection; None before it.
-        latest: The last response; an empty one before the first.
         lock: Guards all but `call`.
     """
 
     lock: AbstractContextManager[object]
 
-    def __init__(self, call: StreamCall[Response, Plain]) -> None:
+    def __init__(self, client: Any, call: StreamCall[Response, Plain]) -> None:
+        """Send nothing yet."""
+        self.client = client
+        self.method = call.method
+        self.timeout = call.timeout
+        self.attempts = Attempts(client, call.timeout)
         self.buffer = call.buffer
         self.call: Any = None
         self.source_ended = False
         self.failure: BaseException | None = None
         self.over = False
-        self.advanced = False
         self.attempt = 0
         self.readings = 0
-        self._consumed = -1
-        # Not the call itself, which would keep the source alive after its reader is dropped.
-        self._plain = call.method.plain
-        self._response_per_request = call.method.response_per_request
-        self._source: Source | None = call.source if call.can_read_again else None
+        # A source that was started is not kept, so that it ends when its reader is dropped.
+        self._source: Source | None = call.source
+        self._to_read_again: Source | None = call.source if call.can_read_again else None
+        self._consumed = -1  # by a server, at most, over any connection
         self._unread: deque[int] = deque()  # the sizes of requests whose responses were not read
         self._unread_size = 0
+        self._first: Any = None  # the first response, over any connection
+        self._latest: Any = self.method.parse(b"")
         # The extra response that a server sends before it fails the stream. It is valid only if the
-        # stream does not resume: `released` gives its value then.
+        # stream does not resume.
         self._extra: Any = None
-        self.first: Any = None
-        self.latest: Any = call.method.parse(b"")
+        self._ready: deque[Plain] = deque()  # values to return next
+        self._error: TokenizerError | None = None  # to raise after the values of `_extra`
 
     @abstractmethod
     def changed(self) -> None:
@@ -72,6 +73,18 @@ class StreamState(ABC, Generic[Response, Plain]):
     @abstractmethod
     def stop(self, *, cancel: bool) -> object:
         """End the stream, and cancel the call if wanted."""
+
+    @abstractmethod
+    async def wait(self, seconds: float) -> bool:
+        """Wait before an attempt. Returns False if the stream was closed meanwhile."""
+
+    @abstractmethod
+    def begin(self, source: Any) -> None:
+        """Start an attempt, and start reading the source unless it is None."""
+
+    @abstractmethod
+    async def receive(self, call: Any) -> Response | None:
+        """The next response of a call; None after the last. Raises TokenizerError."""
 
     @property
     def can_take(self) -> bool:
@@ -89,7 +102,7 @@ class StreamState(ABC, Generic[Response, Plain]):
         """Whether to raise `failure`: the responses to all input before it were read."""
         if self.failure is None:
             return False
-        return not self._response_per_request or (self.buffer.is_empty and not self._unread)
+        return not self.method.response_per_request or (self.buffer.is_empty and not self._unread)
 
     def raise_failure(self) -> None:
         """Raise the exception of the source, if all results before it were returned."""
@@ -103,69 +116,69 @@ class StreamState(ABC, Generic[Response, Plain]):
         """The next request. `can_take` must be true."""
         before = self.buffer.sent
         request = self.buffer.take()
-        if self._response_per_request:
+        if self.method.response_per_request:
             self._unread.append(self.buffer.sent - before)
             self._unread_size += self._unread[-1]
         self.changed()
         return request
 
-    @property
-    def can_resume(self) -> bool:
-        """Whether the stream can resume over another connection."""
-        return not self.over and (self.buffer.can_rewind or self._source is not None)
+    async def next(self) -> Plain | None:
+        """The next value; None after the last."""
+        try:
+            if self._source is not None:
+                source, self._source = self._source, None
+                if await self.wait(self.client._rate_limiter.wait()):
+                    self.begin(source)
+            while not self._ready and (call := self.call) is not None:
+                self._ready.extend(filter(None, await self._read_from(call)))
+        except BaseException:
+            self.stop(cancel=True)
+            raise
+        return self._ready.popleft() if self._ready else None
 
-    def resume(self) -> Source | None:
-        """Prepare to resume over another connection. Returns the source if it must be read again
-        from its start; None to continue with it. `can_resume` must be true."""
-        with self.lock:
-            self._unread.clear()
-            self._unread_size = 0
-            self._extra = None
-            self.changed()
-            if self.buffer.can_rewind:
-                self.buffer.rewind(self.first)
-                return None
-            self.buffer.restart()
-            self.source_ended, self.failure = False, None
-            self.readings += 1
-            return self._source
+    async def _read_from(self, call: Any) -> Iterable[Plain]:
+        """Read the next response. Returns its values; none at the end and on resuming."""
+        self.raise_failure()
+        if self._error is not None:
+            raise self._error
+        try:
+            response = await self.receive(call)
+        except TokenizerError as error:
+            self.raise_failure()  # the cause, if the source failed and the call was cancelled
+            return await self._continue(error)
+        if response is None:
+            self.stop(cancel=False)
+            return ()
+        return self.read(response)
 
     def read(self, response: Response) -> Iterable[Plain]:
         """Process a response. Returns its plain values, if any. Raises an error if it is the last
         one and not all input was read again or received by the server."""
         with self.lock:
-            self.advanced = False
             self.changed()  # more requests may be sent
             if not self.buffer.read(response):
                 self._extra = response
                 return ()
-            consumed = self._consumed_by(response)
-            self.advanced = consumed > self._consumed
-            self._consumed = max(consumed, self._consumed)
+            consumed = _consumed_by(response)
+            if consumed > self._consumed:
+                self._consumed = consumed
+                self.attempts.progressed()
             if self._unread:  # the last response has no request
                 self._unread_size -= self._unread.popleft()
-            if not self._response_per_request or getattr(response, "finished", False):
+            if not self.method.response_per_request or getattr(response, "finished", False):
                 self.over = True
                 self._check_consumed(response)
             return self._note(response)
 
-    def released(self) -> Iterable[Plain]:
-        """The plain values of the extra response, if any, of a stream that does not resume."""
-        response, self._extra = self._extra, None
-        if response is None:
-            return ()
-        self.buffer.release(response)
-        return self._note(response)
-
     def _note(self, response: Response) -> Iterable[Plain]:
-        if self.first is None:
-            self.first = type(response)()
-            self.first.CopyFrom(response)
-        elif self._response_per_request:  # the first response of a later connection has these
+        if self._first is None:
+            self._first = type(response)()
+            self._first.CopyFrom(response)
+        elif self.method.response_per_request:  # the first of a later connection has these
             response.ClearField("encoding")
             response.ClearField("fingerprint")
-        self.latest = response
-        return self._plain(response)
+        self._latest = response
+        return self.method.plain(response)
 
     def _check_consumed(self, last: Any) -> None:
         # Some types of responses lack one of these fields.
@@ -173,7 +186,7 @@ class StreamState(ABC, Generic[Response, Plain]):
             return  # the server stopped reading on purpose
         if self.buffer.sent < self.buffer.reread:
             raise other_text()
-        consumed = self._consumed_by(last)
+        consumed = _consumed_by(last)
         if consumed != self.buffer.sent:
             raise InternalError(
                 f"the server received {consumed} of the {self.buffer.sent} ids or bytes that were "
@@ -181,115 +194,77 @@ class StreamState(ABC, Generic[Response, Plain]):
                 code=grpc.StatusCode.DATA_LOSS.name,
             )
 
-    @staticmethod
-    def _consumed_by(response: Any) -> int:
-        """The number of ids or bytes that the server has consumed."""
-        of_ids: int | None = getattr(response, "tokens_consumed", None)
-        return int(response.bytes_consumed) if of_ids is None else of_ids
+    async def _continue(self, error: TokenizerError) -> Iterable[Plain]:
+        """Resume. If that is impossible, return the values of an extra response, and raise the
+        error at the next read."""
+        seconds = self.attempts.wait(error)
+        if (
+            seconds is not None
+            and (self.buffer.can_rewind or self._to_read_again is not None)
+            and not self.over
+            and await self.wait(seconds + self.client._rate_limiter.wait())
+        ):
+            self.begin(self._rewind())
+            return ()
+        values: Iterable[Plain] = ()
+        if self._extra is not None:
+            self.buffer.release(self._extra)
+            values = self._note(self._extra)
+        await self.client._explain(error)
+        self.buffer.correct(error)
+        if self._first is not None:
+            if isinstance(error, Unavailable) and error.reason is None:
+                self._name_break(error)
+            if not self.buffer.can_rewind:
+                error.add_note(
+                    "The stream was not resumed at another server: too much of it was pending."
+                )
+        self._error = error
+        return values
+
+    def _rewind(self) -> Source | None:
+        """Prepare to resume over another connection. Returns the source if it must be read again
+        from its start; None to continue with it."""
+        with self.lock:
+            self._unread.clear()
+            self._unread_size = 0
+            self._extra = None
+            self.changed()
+            if self.buffer.can_rewind:
+                self.buffer.rewind(self._first)
+                return None
+            self.buffer.restart()
+            self.source_ended, self.failure = False, None
+            self.readings += 1
+            return self._to_read_again
+
+    def _name_break(self, failure: Unavailable) -> None:
+        """Say in the message that a server did answer, and how often the stream tried to resume."""
+        target, tries = self.client.target, self.attempts.repeated
+        cause = failure.message.removeprefix(f"no answer from {target}: ")
+        attempts = "1 attempt" if tries == 1 else f"{tries} attempts"
+        resumed = f", and no server answered in {attempts} to resume" if tries else ""
+        failure.message = f"the connection to {target} broke{resumed}: {cause}"
 
 
-class BaseStream(ABC, Generic[Response, Plain]):
-    """Everything about a stream except its I/O."""
+def _consumed_by(response: Any) -> int:
+    """The number of ids or bytes that the server has consumed."""
+    of_ids: int | None = getattr(response, "tokens_consumed", None)
+    return int(response.bytes_consumed) if of_ids is None else of_ids
 
-    def __init__(
-        self, client: Any, call: StreamCall[Response, Plain], state: StreamState[Response, Plain]
-    ) -> None:
-        """Send nothing yet."""
-        self._client = client
-        self._method = call.method
-        self._timeout = call.timeout
-        self._source: Any = call.source
-        self._state = state
-        self._attempts = Attempts(client, call.timeout)
-        self._ready: deque[Plain] = deque()  # values to return next
-        self._failure: TokenizerError | None = None  # to raise after the released value
+
+class BaseStream(Generic[Response, Plain]):
+    """What the iterators of both clients have."""
+
+    _state: StreamState[Response, Plain]
 
     @property
     def last(self) -> Response:
         """The last response: a message of `bytepair.v1`, with the encoding and its fingerprint. An
         empty message before the first result."""
-        first: Any = self._state.first
-        last: Any = self._method.parse(b"")
-        last.CopyFrom(self._state.latest)
-        if first is not None:
-            last.encoding, last.fingerprint = first.encoding, first.fingerprint
+        state = self._state
+        last: Any = state.method.parse(b"")
+        last.CopyFrom(state._latest)
+        if state._first is not None:
+            last.encoding, last.fingerprint = state._first.encoding, state._first.fingerprint
         return cast(Response, last)
-
-    @abstractmethod
-    async def _wait(self, seconds: float) -> bool:
-        """Wait before an attempt. Returns False if the stream was closed meanwhile."""
-
-    @abstractmethod
-    def _begin(self, source: Any) -> None:
-        """Start an attempt, and start reading the source unless it is None."""
-
-    @abstractmethod
-    async def _receive(self, call: Any) -> Response | None:
-        """The next response of a call; None after the last. Raises TokenizerError."""
-
-    async def _next(self) -> Plain | None:
-        """The next value; None after the last."""
-        state = self._state
-        try:
-            if self._source is not None:
-                source, self._source = self._source, None
-                if await self._wait(self._client._rate_limiter.wait()):
-                    self._begin(source)
-            while not self._ready and (call := state.call) is not None:
-                self._ready.extend(filter(None, await self._read(call)))
-        except BaseException:
-            state.stop(cancel=True)
-            raise
-        return self._ready.popleft() if self._ready else None
-
-    async def _read(self, call: Any) -> Iterable[Plain]:
-        """Read the next response. Returns its values; none at the end and on resuming."""
-        state = self._state
-        state.raise_failure()
-        if self._failure is not None:
-            raise self._failure
-        try:
-            response = await self._receive(call)
-        except TokenizerError as failure:
-            state.raise_failure()  # the cause, if the source failed and the call was cancelled
-            return await self._continue(failure)
-        if response is None:
-            state.stop(cancel=False)
-            return ()
-        values = state.read(response)
-        if state.advanced:
-            self._attempts.progressed()
-        return values
-
-    async def _continue(self, failure: TokenizerError) -> Iterable[Plain]:
-        """Resume. If that is impossible, return the values of an extra response, and raise the
-        failure at the next read."""
-        state = self._state
-        seconds = self._attempts.wait(failure)
-        if (
-            seconds is not None
-            and state.can_resume
-            and await self._wait(seconds + self._client._rate_limiter.wait())
-        ):
-            self._begin(state.resume())
-            return ()
-        values = state.released()
-        await self._client._explain(failure)
-        state.buffer.correct(failure)
-        if state.first is not None:
-            if isinstance(failure, Unavailable) and failure.reason is None:
-                self._name_break(failure)
-            if not state.buffer.can_rewind:
-                failure.add_note(
-                    "The stream was not resumed at another server: too much of it was pending."
-                )
-        self._failure = failure
-        return values
-
-    def _name_break(self, failure: Unavailable) -> None:
-        """Say in the message that a server did answer, and how often the stream tried to resume."""
-        target, tries = self._client.target, self._attempts.repeated
-        cause = failure.message.removeprefix(f"no answer from {target}: ")
-        attempts = "1 attempt" if tries == 1 else f"{tries} attempts"
-        resumed = f", and no server answered in {attempts} to resume" if tries else ""
-        failure.message = f"the connection to {target} broke{resumed}: {cause}"
