@@ -136,14 +136,8 @@ class BaseClient(ABC):
         return f"{type(self).__name__}({self.target!r}, encoding={self._defaults.encoding!r})"
 
     @abstractmethod
-    async def _send(
-        self,
-        method: Method[Response, Any],
-        payload: bytes,
-        seconds: float | None,
-        timeout: float | None,
-    ) -> Response:
-        """Send a request and wait for the response, for these seconds; errors name `timeout`."""
+    async def _send(self, method: Method[Any, Any], payload: bytes, seconds: float | None) -> Any:
+        """Send a request and wait for the response, for these seconds. Raises gRPC's errors."""
 
     @abstractmethod
     async def _sleep(self, seconds: float) -> None:
@@ -224,12 +218,14 @@ class BaseClient(ABC):
             if delay:
                 await self._sleep(delay)
             try:
-                return await self._send(method, payload, attempts.begin(), timeout)
-            except errors.TokenizerError as failure:
+                response: Response = await self._send(method, payload, attempts.begin())
+                return response
+            except grpc.RpcError as error:
+                failure = from_call(error, self.target, timeout)
                 seconds = attempts.wait(failure)
                 if seconds is None:
                     await self._explain(failure)
-                    raise
+                    raise failure from error
             await self._sleep(seconds)
 
     async def _explain(self, failure: errors.TokenizerError) -> None:
@@ -270,9 +266,6 @@ class BaseClient(ABC):
 
     def _closed_error(self) -> errors.ClientClosed:
         return errors.ClientClosed(f"the client of {self.target} is closed")
-
-    def _error(self, failed: grpc.RpcError, timeout: float | None) -> errors.TokenizerError:
-        return from_call(failed, self.target, timeout)
 
 
 class Attempts:

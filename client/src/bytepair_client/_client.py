@@ -121,18 +121,8 @@ class TokenizerClient(BaseClient):
 
     # These coroutines block and never suspend, as `run` requires.
 
-    async def _send(
-        self,
-        method: Method[Response, Any],
-        payload: bytes,
-        seconds: float | None,
-        timeout: float | None,
-    ) -> Response:
-        try:
-            response: Response = self._start(method, payload, seconds)
-        except grpc.RpcError as error:
-            raise self._error(error, timeout) from error
-        return response
+    async def _send(self, method: Method[Any, Any], payload: bytes, seconds: float | None) -> Any:
+        return self._start(method, payload, seconds)
 
     def _start(self, method: Method[Any, Any], request: object, seconds: float | None) -> Any:
         """Start an RPC. Returns the response of a unary one, the call of a stream."""
@@ -291,24 +281,17 @@ class AsyncTokenizerClient(BaseClient):
     async def __aexit__(self, *error: object) -> None:
         await self.close()
 
-    async def _send(
-        self,
-        method: Method[Response, Any],
-        payload: bytes,
-        seconds: float | None,
-        timeout: float | None,
-    ) -> Response:
-        rpc = self._rpc(method)
-        sent = rpc(payload, timeout=seconds, metadata=self._metadata)
-        response: Response = await self._wait(sent, timeout)
-        return response
+    async def _send(self, method: Method[Any, Any], payload: bytes, seconds: float | None) -> Any:
+        return await self._wait(self._start(method, payload, seconds))
 
-    async def _wait(self, response: Awaitable[R], timeout: float | None) -> R:
-        """Wait for a response. Raises TokenizerError instead of gRPC's errors."""
+    def _start(self, method: Method[Any, Any], request: object, seconds: float | None) -> Any:
+        """Start an RPC. Returns its call."""
+        return self._rpc(method)(request, timeout=seconds, metadata=self._metadata)
+
+    async def _wait(self, response: Awaitable[R]) -> R:
+        """Wait for a response. Raises gRPC's errors, and Cancelled if the client is closed."""
         try:
             return await response
-        except grpc.aio.AioRpcError as error:
-            raise self._error(error, timeout) from error
         except asyncio.CancelledError as error:
             if self._closed.is_set() and not is_being_cancelled():
                 # close() cancelled the call, not this task.

@@ -84,12 +84,7 @@ class _ThreadState(StreamState[Response, Plain]):
             ).start()
 
     async def receive(self, call: Any) -> Response | None:
-        try:
-            return cast(Response, next(call))
-        except StopIteration:
-            return None
-        except grpc.RpcError as error:
-            raise self.client._error(error, self.timeout) from error
+        return cast(Response | None, next(call, None))
 
     def changed(self) -> None:
         self.lock.notify_all()
@@ -203,9 +198,9 @@ class _TaskState(StreamState[Response, Plain]):
         return not self.over
 
     def begin(self, source: Source | None) -> None:
-        rpc, seconds = self.client._rpc(self.method), self.attempts.begin()
         requests = self.requests(self.attempt)
-        self.call = Responses(rpc(requests, timeout=seconds, metadata=self.client._metadata))
+        call = self.client._start(self.method, requests, self.attempts.begin())
+        self.call = Responses(call)
         self._loop = asyncio.get_running_loop()
         if source is not None:
             if self._filling is not None:
@@ -214,7 +209,7 @@ class _TaskState(StreamState[Response, Plain]):
 
     async def receive(self, call: Responses[Response]) -> Response | None:
         try:
-            response: Response | None = await self.client._wait(call.read(), self.timeout)
+            response: Response | None = await self.client._wait(call.read())
         except asyncio.CancelledError:
             if is_being_cancelled():
                 raise

@@ -14,6 +14,7 @@ from bytepair_client._base import Attempts
 from bytepair_client._call import Plain, Response, StreamCall
 from bytepair_client._errors import InternalError, TokenizerError, Unavailable
 from bytepair_client._send_buffers import other_text
+from bytepair_client._status import from_call
 
 #: Maximum size of the requests whose responses were not read, in full requests. This bounds how far
 #: the source is read ahead, and keeps even a slow connection busy.
@@ -84,7 +85,7 @@ class StreamState(ABC, Generic[Response, Plain]):
 
     @abstractmethod
     async def receive(self, call: Any) -> Response | None:
-        """The next response of a call; None after the last. Raises TokenizerError."""
+        """The next response of a call; None after the last. Raises gRPC's errors."""
 
     @property
     def can_take(self) -> bool:
@@ -143,9 +144,11 @@ class StreamState(ABC, Generic[Response, Plain]):
             raise self._error
         try:
             response = await self.receive(call)
-        except TokenizerError as error:
+        except grpc.RpcError as error:
             self.raise_failure()  # the cause, if the source failed and the call was cancelled
-            return await self._continue(error)
+            failure = from_call(error, self.client.target, self.timeout)
+            failure.__cause__ = error
+            return await self._continue(failure)
         if response is None:
             self.stop(cancel=False)
             return ()
