@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import nullcontext
 from contextvars import copy_context
 from typing import Any, Generic, Self, cast
@@ -64,86 +64,34 @@ class _ThreadState(StreamState[Response, Plain]):
         super().__init__(client, call)
         self.lock = threading.Condition()
 
+    def changed(self) -> None:
+        self.lock.notify_all()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        self.lock.wait_for(condition)
+
     async def wait(self, seconds: float) -> bool:
         with self.lock:
             self.attempt += 1
             self.changed()
             return not self.lock.wait_for(lambda: self.over, seconds)
 
-    def begin(self, source: Iterable[Any] | None) -> None:
-        requests = self.requests(self.attempt)
+    def begin(self, source: Source | None) -> None:
+        attempt = self.attempt
+        requests = iter(lambda: run(self.request(attempt)), None)  # gRPC's thread iterates them
         self.call = self.client._start(self.method, requests, self.attempts.begin())
         if self.over:  # closed meanwhile, by another thread
             self.stop(cancel=True)
         if source is not None:
             threading.Thread(
                 target=copy_context().run,
-                args=(self.fill, source, self.readings),
+                args=(run, self.fill(source, self.readings)),
                 name="bytepair-stream",
                 daemon=True,  # the source may block forever
             ).start()
 
     async def receive(self, call: Any) -> Response | None:
         return cast(Response | None, next(call, None))
-
-    def changed(self) -> None:
-        self.lock.notify_all()
-
-    def fill(self, source: Iterable[Any], reading: int) -> None:
-        """Read the source. Runs in the source's thread."""
-        failure: BaseException | None = None
-
-        def is_over() -> bool:
-            return self.over or self.readings != reading
-
-        try:
-            for item in source:
-                for part in self.buffer.parts(item):
-                    with self.lock:
-                        self.lock.wait_for(lambda: is_over() or not self.buffer.is_full)
-                        if is_over():
-                            return
-                        self.buffer.put(part)
-                        self.changed()
-                if is_over():
-                    return
-        except BaseException as error:  # raised in the reader's thread
-            failure = error
-        with self.lock:
-            if is_over():
-                return
-            self.source_ended = True
-            self.failure = failure
-            self.changed()
-            call = self.call if self.has_failed else None
-        # Without the lock, for which gRPC's thread may wait while it holds the call.
-        if call is not None:
-            call.cancel()  # wakes the reader
-
-    def requests(self, attempt: int) -> Iterator[bytes]:
-        """The requests of an attempt. gRPC's thread iterates them."""
-
-        def is_over() -> bool:
-            return self.over or self.attempt != attempt or self.is_complete
-
-        while True:
-            with self.lock:
-                self.lock.wait_for(lambda: is_over() or self.can_take)
-                if is_over():
-                    return
-                request = self.take()
-            yield request
-
-    def stop(self, *, cancel: bool) -> None:
-        with self.lock:
-            call, self.call, self._source = self.call, None, None
-        if cancel and call is not None:
-            # Before gRPC's thread ends the requests: the server would take the cancelled stream for
-            # a complete one.
-            call.cancel()
-        with self.lock:
-            self.over = True
-            self.changed()
 
 
 class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
@@ -191,6 +139,20 @@ class _TaskState(StreamState[Response, Plain]):
         self._filling: Any = None  # the task that reads the source
         self._loop: asyncio.AbstractEventLoop | None = None
 
+    def changed(self) -> None:
+        self._change.set()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self._change.clear()
+            await self._change.wait()
+
+    async def pause(self) -> None:
+        await asyncio.sleep(0)
+
+    def is_cancelled(self) -> bool:
+        return is_being_cancelled()
+
     async def wait(self, seconds: float) -> bool:
         self.attempt += 1
         self.changed()
@@ -198,14 +160,18 @@ class _TaskState(StreamState[Response, Plain]):
         return not self.over
 
     def begin(self, source: Source | None) -> None:
-        requests = self.requests(self.attempt)
+        requests = self._requests(self.attempt)
         call = self.client._start(self.method, requests, self.attempts.begin())
         self.call = Responses(call)
         self._loop = asyncio.get_running_loop()
         if source is not None:
             if self._filling is not None:
                 self._filling.cancel()
-            self._filling = self._loop.create_task(self._fill(source))
+            self._filling = self._loop.create_task(self.fill(source, self.readings))
+
+    async def _requests(self, attempt: int) -> AsyncIterator[bytes]:
+        while (request := await self.request(attempt)) is not None:
+            yield request
 
     async def receive(self, call: Responses[Response]) -> Response | None:
         try:
@@ -219,9 +185,6 @@ class _TaskState(StreamState[Response, Plain]):
             return None  # another task closed the stream
         return response
 
-    def changed(self) -> None:
-        self._change.set()
-
     def read(self, response: Response) -> Iterable[Plain]:
         values = super().read(response)
         if self.over and self._filling is not None:
@@ -229,57 +192,18 @@ class _TaskState(StreamState[Response, Plain]):
         return values
 
     def stop(self, *, cancel: bool) -> list[asyncio.Task[None]]:
-        """End the stream, and cancel the call if wanted. Returns the source's task, if it has
-        started; it ends soon."""
-        call, self.call, self._source = self.call, None, None
-        if cancel and call is not None:
-            call.cancel()  # before the requests end, as in the threaded stream
-        self.over = True
-        self.changed()
+        """Returns the source's task, if it has started; it ends soon."""
+        super().stop(cancel=cancel)
         filling, self._filling = self._filling, None
-        if filling is not None:
-            filling.cancel()
-        return [] if filling is None else [filling]
+        if filling is None:
+            return []
+        filling.cancel()
+        return [filling]
 
     def drop(self) -> None:
         """Stop, from any thread, because any may run the garbage collector."""
         if self.call is not None and self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(lambda: self.stop(cancel=True))
-
-    async def _fill(self, source: Source) -> None:
-        try:
-            if isinstance(source, AsyncIterable):
-                async for item in source:
-                    await self._put(item)
-            else:
-                for item in source:
-                    await self._put(item)
-                    await asyncio.sleep(0)  # let other tasks run
-        except BaseException as error:  # raised by the reader
-            if is_being_cancelled():
-                raise  # the reader stopped this task
-            self.failure = error
-        self.source_ended = True
-        self.changed()
-        if self.has_failed and self.call is not None:
-            self.call.cancel()  # wakes the reader
-
-    async def _put(self, item: Any) -> None:
-        for part in self.buffer.parts(item):
-            while self.buffer.is_full:
-                self._change.clear()
-                await self._change.wait()
-            self.buffer.put(part)
-            self.changed()
-
-    async def requests(self, attempt: int) -> AsyncIterator[bytes]:
-        """The requests of an attempt. A task of gRPC iterates them."""
-        while not (self.over or self.attempt != attempt or self.is_complete):
-            if self.can_take:
-                yield self.take()
-            else:
-                self._change.clear()
-                await self._change.wait()
 
 
 class Responses(Generic[Response]):

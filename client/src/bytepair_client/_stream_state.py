@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncIterable, Iterable
+from collections.abc import AsyncIterable, Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any, Final, Generic, cast
 
@@ -72,8 +72,8 @@ class StreamState(ABC, Generic[Response, Plain]):
         """Wake those that wait for a change. Called with the lock."""
 
     @abstractmethod
-    def stop(self, *, cancel: bool) -> object:
-        """End the stream, and cancel the call if wanted."""
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until a change makes the condition true. Called with the lock."""
 
     @abstractmethod
     async def wait(self, seconds: float) -> bool:
@@ -86,6 +86,79 @@ class StreamState(ABC, Generic[Response, Plain]):
     @abstractmethod
     async def receive(self, call: Any) -> Response | None:
         """The next response of a call; None after the last. Raises gRPC's errors."""
+
+    def stop(self, *, cancel: bool) -> object:
+        """End the stream, and cancel the call if wanted."""
+        with self.lock:
+            call, self.call, self._source = self.call, None, None
+        if cancel and call is not None:
+            # Before the requests end: the server would take the cancelled stream for a complete
+            # one.
+            call.cancel()
+        with self.lock:
+            self.over = True
+            self.changed()
+        return None
+
+    async def fill(self, source: Source, reading: int) -> None:
+        """Read the source, in a thread or task of its own."""
+        failure: BaseException | None = None
+        try:
+            if isinstance(source, AsyncIterable):
+                async for item in source:
+                    if not await self._put(item, reading):
+                        return
+            else:
+                for item in source:
+                    if not await self._put(item, reading):
+                        return
+                    await self.pause()
+        except BaseException as error:  # raised by the reader
+            if self.is_cancelled():
+                raise
+            failure = error
+        with self.lock:
+            if self._has_left(reading):
+                return
+            self.source_ended = True
+            self.failure = failure
+            self.changed()
+            call = self.call if self.has_failed else None
+        # Without the lock, for which gRPC's thread may wait while it holds the call.
+        if call is not None:
+            call.cancel()  # wakes the reader
+
+    async def _put(self, item: object, reading: int) -> bool:
+        """Add an item to the buffer, once there is room. Returns False if no more are needed."""
+        for part in self.buffer.parts(item):
+            with self.lock:
+                await self.until(lambda: self._has_left(reading) or not self.buffer.is_full)
+                if self._has_left(reading):
+                    return False
+                self.buffer.put(part)
+                self.changed()
+        return not self._has_left(reading)
+
+    def _has_left(self, reading: int) -> bool:
+        """Whether nobody needs this reading of the source any more."""
+        return self.over or self.readings != reading
+
+    async def pause(self) -> None:
+        """Let others run."""
+
+    def is_cancelled(self) -> bool:
+        """Whether the task that runs this is being cancelled."""
+        return False
+
+    async def request(self, attempt: int) -> bytes | None:
+        """The next request of an attempt; None after the last."""
+
+        def has_ended() -> bool:
+            return self.over or self.attempt != attempt or self.is_complete
+
+        with self.lock:
+            await self.until(lambda: has_ended() or self.can_take)
+            return None if has_ended() else self.take()
 
     @property
     def can_take(self) -> bool:
