@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from threading import Event, Lock
 from time import monotonic
 from typing import Any, ClassVar, Final, Never
@@ -18,7 +19,13 @@ from google.protobuf.message import Message
 
 from bytepair_client import _errors as errors
 from bytepair_client import _options as options
-from bytepair_client._arguments import Defaults, checked_size, checked_timeout, positive
+from bytepair_client._arguments import (
+    BYTES_PER_ID,
+    Defaults,
+    checked_size,
+    checked_timeout,
+    positive,
+)
 from bytepair_client._call import Call, Method, R, Response, StreamCall, Work, too_many, unexpected
 from bytepair_client._options import Tls
 from bytepair_client._status import from_call
@@ -181,22 +188,23 @@ class BaseClient(ABC):
 
     async def _execute(self, call: Call[Response, Any]) -> Response:
         """Send one request, or its fallback if the input is too large for one request."""
-        limit: int | None = None
+        served = self._defaults
         if call.fallback is None or not call.is_large:
             try:
                 return await self._unary(call.method, call.request, call.timeout)
             except errors.InputTooLarge as rejection:
                 if call.whole:
                     rejection.message += f"; {call.whole}"
-                if call.fallback is None or rejection.code is None:
+                # `message` is the whole request, of which the text may be a quarter.
+                factor = {"text": 1, "ids": BYTES_PER_ID, "message": 0.25}.get(
+                    rejection.field or ""
+                )
+                if call.fallback is None or rejection.code is None or factor is None:
                     raise
-                if rejection.field == "message":  # the limit of the whole request
-                    limit = (rejection.limit or 0) // 4
-                elif rejection.field in ("text", "ids"):
-                    limit = rejection.limit
-                else:
-                    raise
-        fallback = call.fallback(limit)
+                if rejection.limit is not None:
+                    limit = max(1, int(rejection.limit * factor))
+                    served = replace(served, max_unary_bytes=limit)
+        fallback = call.fallback(served)
         other = fallback.call
         if isinstance(other, Call):
             responses = [await self._unary(other.method, other.request, other.timeout)]
@@ -253,14 +261,11 @@ class BaseClient(ABC):
         """Serialise a request. Raises InputTooLarge if it exceeds `max_request_bytes`."""
         payload = request.SerializeToString()
         if len(payload) > self._max_request_bytes:
+            size, limit = str(len(payload)), str(self._max_request_bytes)
             raise errors.InputTooLarge(
-                f"the request has {len(payload)} bytes; the client sends at most "
-                f"{self._max_request_bytes} (max_request_bytes)",
-                metadata={
-                    "field": "request",
-                    "limit": str(self._max_request_bytes),
-                    "size": str(len(payload)),
-                },
+                f"the request has {size} bytes; the client sends at most {limit} "
+                "(max_request_bytes)",
+                metadata={"field": "request", "limit": limit, "size": size},
             )
         return payload
 

@@ -53,7 +53,7 @@ class Method(Generic[Response, Value]):
     #: The plain value of a response, or of a result in that of a batch. For a stream, an iterable
     #: of plain values, which the caller gets one by one, except for empty ones.
     plain: Callable[[Any], Value]
-    stream: Method[Any, Any] | None = None  # the RPC for texts too large for one request
+    stream: Any = None  # the RPC for texts too large for one request
     streamed: bool = False  # bidirectional
     response_per_request: bool = True  # False: one response, to the last request of a stream
     restarts: bool = False  # whether sending a stream again from its start repeats no output
@@ -87,9 +87,8 @@ class Call(Prepared[Response, Plain]):
     method: Method[Response, Plain]
     request: Message
     timeout: float | None  # seconds; None for no deadline
-    #: For an input that is too large for one request. The argument is the server's limit in bytes;
-    #: None if it is unknown.
-    fallback: Callable[[int | None], Fallback[Response]] | None = None
+    #: For an input that is too large for one request, given the defaults for this server.
+    fallback: Callable[[Defaults], Fallback[Response]] | None = None
     is_large: bool = False  # use `fallback` at once; `request` lacks the input
     whole: str = ""  # why there is no fallback, and a remedy
 

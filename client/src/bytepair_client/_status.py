@@ -21,18 +21,12 @@ STATUS_DETAILS_KEY: Final = "grpc-status-details-bin"
 ERROR_DOMAIN: Final = "bytepair"
 
 # For errors without a reason of the service: those of gRPC or of a proxy.
-BY_STATUS: Mapping[grpc.StatusCode, type[errors.TokenizerError]] = {
+BY_STATUS: Final[Mapping[grpc.StatusCode, type[errors.TokenizerError]]] = {
+    **dict.fromkeys(set(grpc.StatusCode) - {grpc.StatusCode.OK}, errors.RequestRejected),
     grpc.StatusCode.CANCELLED: errors.Cancelled,
     grpc.StatusCode.UNKNOWN: errors.InternalError,
-    grpc.StatusCode.INVALID_ARGUMENT: errors.RequestRejected,
     grpc.StatusCode.DEADLINE_EXCEEDED: errors.DeadlineExceeded,
-    grpc.StatusCode.NOT_FOUND: errors.RequestRejected,
-    grpc.StatusCode.ALREADY_EXISTS: errors.RequestRejected,
-    grpc.StatusCode.PERMISSION_DENIED: errors.RequestRejected,
     grpc.StatusCode.RESOURCE_EXHAUSTED: errors.ResourceExhausted,
-    grpc.StatusCode.FAILED_PRECONDITION: errors.RequestRejected,
-    grpc.StatusCode.ABORTED: errors.RequestRejected,
-    grpc.StatusCode.OUT_OF_RANGE: errors.RequestRejected,
     grpc.StatusCode.UNIMPLEMENTED: errors.Unimplemented,
     grpc.StatusCode.INTERNAL: errors.InternalError,
     grpc.StatusCode.UNAVAILABLE: errors.Unavailable,

@@ -23,7 +23,6 @@ from bytepair_client._cli.output import (
     write,
     write_ids,
     write_json,
-    write_text,
 )
 from bytepair_client._client import TokenizerClient
 from bytepair_client._errors import InvalidOption
@@ -196,7 +195,7 @@ def count(client: TokenizerClient, args: Namespace, source: Input) -> Result:
         response = raw.count(source.whole_text(), **options)
     several = len(args.files) > 1
     line = f"{response.count:9} {source.name}" if several else f"{response.count}{source.suffix}"
-    return Result({"count": response.count}, response, line)
+    return Result({"count": response.count}, response, f"{line}\n")
 
 
 @command("count the tokens of a chat", (*ENCODING, CHAT_FORMAT, *files(CHAT)))
@@ -223,7 +222,7 @@ def count_chat(client: TokenizerClient, args: Namespace, source: Input) -> Resul
         "format": response.format,
         "format_fingerprint": response.format_fingerprint,
     }
-    return Result(result, response, f"{response.count}{source.suffix} ({accuracy})")
+    return Result(result, response, f"{response.count}{source.suffix} ({accuracy})\n")
 
 
 @command("encode text as token ids", (*ENCODING, *SPECIAL, *files(TEXT)))
@@ -233,7 +232,8 @@ def encode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     options = special_options(args)
     if not source.is_large:
         response = client.with_raw_response.encode(source.whole_text(), **options)
-        return Result({"ids": list(response.ids)}, response, " ".join(map(str, response.ids)))
+        line = " ".join(map(str, response.ids)) + "\n"
+        return Result({"ids": list(response.ids)}, response, line)
     stream = client.encode_stream(source.text(), timeout=args.timeout, **options)
     if args.json:
         ids = list(chain.from_iterable(stream))
@@ -261,14 +261,14 @@ def decode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
             text = "".join(stream)
             return Result({"text": text}, stream.last)
         for piece in stream:
-            write(piece if isinstance(piece, bytes) else piece.encode())
+            write(piece)
         return Result({}, stream.last)
     ids = chain.from_iterable(source.ids())
     if as_bytes:
-        return Result({}, data=client.decode_bytes(ids, skip_special_tokens=skips))
+        return Result({}, output=client.decode_bytes(ids, skip_special_tokens=skips))
     raw = client.with_raw_response
     response = raw.decode(ids, errors=args.errors, skip_special_tokens=skips)
-    return Result({"text": response.text}, response, data=response.text.encode())
+    return Result({"text": response.text}, response, response.text)
 
 
 @command(
@@ -294,7 +294,7 @@ def truncate(client: TokenizerClient, args: Namespace, source: Input) -> Result:
         "truncated": response.truncated,
         "kept": [[part.start, part.end] for part in response.kept],
     }
-    return Result(result, response, data=response.text.encode())
+    return Result(result, response, response.text)
 
 
 @command(
@@ -349,7 +349,7 @@ def inspect_text(client: TokenizerClient, _args: Namespace, source: Input) -> Re
         f"{found.stable_tokens} of {found.count} tokens stay the same whatever text follows"
     )
     prefix = f"{source.name}: " if source.suffix else ""
-    return Result(asdict(found), line="\n".join(prefix + line for line in lines))
+    return Result(asdict(found), output="".join(f"{prefix}{line}\n" for line in lines))
 
 
 def special_options(args: Namespace) -> dict[str, Any]:
@@ -389,7 +389,7 @@ def health(client: TokenizerClient, args: Namespace) -> ExitStatus:
     if args.json:
         write_json({"target": client.target, "status": status})
     else:
-        write_text(f"{client.target}: {status}\n")
+        write(f"{client.target}: {status}\n")
     return ExitStatus.OK if status == "SERVING" else ExitStatus.FAILED
 
 
@@ -398,9 +398,9 @@ def _describe(args: Namespace, found: list[Info], listed: Callable[[Info], str])
     if args.json:
         write_json(list(map(fields_of, found)))
     elif args.names:
-        write_text("\n".join(map(described, found)))
+        write("\n".join(map(described, found)))
     else:
-        write_text("".join(map(listed, found)))
+        write("".join(map(listed, found)))
     return ExitStatus.OK
 
 

@@ -105,25 +105,20 @@ def in_options(message: str) -> str:
     return _FIELD.sub(r"--\1", message)
 
 
-def write(data: bytes) -> None:
-    """Write all of `data`.
+def write(data: str | bytes) -> None:
+    """Write all of `data`, text as UTF-8; file names in it keep their bytes.
 
     Raises:
         OSError: It cannot be written; BrokenPipeError if the reader has ended.
     """
-    left = memoryview(data)
+    left = memoryview(data.encode(errors="surrogateescape") if isinstance(data, str) else data)
     while left:
         left = left[os.write(_STANDARD_OUTPUT, left) :]
 
 
-def write_text(text: str) -> None:
-    """Write text as UTF-8; file names in it keep their bytes."""
-    write(text.encode(errors="surrogateescape"))
-
-
 def write_json(value: object, *, ensure_ascii: bool = True) -> None:
     """Write a value as a line of JSON."""
-    write_text(json.dumps(value, ensure_ascii=ensure_ascii, default=dict) + "\n")
+    write(json.dumps(value, ensure_ascii=ensure_ascii, default=dict) + "\n")
 
 
 def write_ids(stream: Iterable[list[int]]) -> None:
@@ -131,11 +126,11 @@ def write_ids(stream: Iterable[list[int]]) -> None:
     separator = ""
     try:
         for ids in stream:
-            write_text(separator + " ".join(map(str, ids)))
+            write(separator + " ".join(map(str, ids)))
             separator = " "
     finally:
         if separator:
-            write_text("\n")
+            write("\n")
 
 
 def described(info: Any) -> str:
@@ -176,8 +171,7 @@ class Result:
 
     fields: dict[str, Any]  # for JSON
     response: Any = None  # names the encoding
-    line: str | None = None  # for people
-    data: bytes = b""  # written without a line end
+    output: str | bytes = b""  # for people
 
 
 class Results:
@@ -196,9 +190,7 @@ class Results:
         if response is not None:
             self._encoding = {"encoding": response.encoding, "fingerprint": response.fingerprint}
         if not self._as_json:
-            if result.line is not None:
-                write_text(result.line + "\n")
-            write(result.data)
+            write(result.output)
 
     @contextmanager
     def errors_of(self, name: str) -> Iterator[None]:
@@ -233,5 +225,5 @@ class Results:
             value = {**self._encoding, "files": self._files}
             write_json(value | {"total": total} if sums else value)
         elif sums and len(self._files) > 1:
-            write_text(f"{total:9} total\n")
+            write(f"{total:9} total\n")
         return self._status

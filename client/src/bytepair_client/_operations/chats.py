@@ -52,7 +52,9 @@ class ChatOptions(EncodingOptions, total=False):
 
 
 class ChatBatchOptions(ChatOptions, BatchOptions, total=False):
-    """Options of batches of chats."""
+    """Options of `count_chat_batch`."""
+
+    disallowed_special: DisallowedSpecial
 
 
 def count_chat(
@@ -191,7 +193,6 @@ def count_chat_batch(
     *,
     format: str,
     limit: int | None = None,
-    disallowed_special: DisallowedSpecial = (),
     return_exceptions: Literal[False] = False,
     **options: Unpack[ChatBatchOptions],
 ) -> Batch[chat_pb2.BatchCountChatResponse, int]: ...
@@ -202,7 +203,6 @@ def count_chat_batch(
     *,
     format: str,
     limit: int | None = None,
-    disallowed_special: DisallowedSpecial = (),
     return_exceptions: bool,
     **options: Unpack[ChatBatchOptions],
 ) -> Batch[chat_pb2.BatchCountChatResponse, int | TokenizerError]: ...
@@ -212,7 +212,6 @@ def count_chat_batch(
     *,
     format: str,  # noqa: A002
     limit: int | None = None,
-    disallowed_special: DisallowedSpecial = (),
     return_exceptions: bool = False,
     **options: Unpack[ChatBatchOptions],
 ) -> Batch[chat_pb2.BatchCountChatResponse, Any]:
@@ -246,7 +245,6 @@ def count_chat_batch(
         defaults,
         format=format,
         limit=limit,
-        disallowed_special=disallowed_special,
         return_exceptions=return_exceptions,
         **options,
     )

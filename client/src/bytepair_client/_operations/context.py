@@ -33,7 +33,6 @@ from bytepair_client._operations.requests import (
     prepared,
     text_call,
     text_stream,
-    within,
 )
 
 TRUNCATE = method("Truncate", attrgetter("text"))
@@ -183,8 +182,8 @@ def truncate(
     if not is_large:
         set_text(request, text)
 
-    def of_part(limit: int | None) -> Fallback[context_pb2.TruncateResponse]:
-        most = within(defaults, limit).max_unary_bytes
+    def of_part(served: Defaults) -> Fallback[context_pb2.TruncateResponse]:
+        most = served.max_unary_bytes
         size = max(1, most if text.isascii() else most // 4)
         part = text[-size:] if keep == "end" else text[:size]
         short = context_pb2.TruncateRequest(is_part=len(part) < len(text))

@@ -29,7 +29,6 @@ from bytepair_client._operations.requests import (
     joined,
     prepared,
     timeout_for,
-    within,
 )
 from bytepair_client._send_buffers import IdsBuffer
 
@@ -260,8 +259,7 @@ def _ids_call(
     if not is_large:
         set_ids(request.ids, numbers)
 
-    def fallback(limit: int | None) -> Fallback[tokenizer_pb2.DecodeResponse]:
-        served = within(defaults, limit and limit * BYTES_PER_ID)
+    def fallback(served: Defaults) -> Fallback[tokenizer_pb2.DecodeResponse]:
         config = copied(request, stream_pb2.DecodeStreamConfig())
         seconds = timeout_for(served, timeout, size)
         return Fallback(_stream_call(served, config, numbers, seconds), _joined)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields as fields_of
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any, Final, Literal, TypedDict, TypeVar
 
@@ -226,10 +225,8 @@ def text_call(
     if not is_large:
         set_text(request, text)
 
-    def fallback(limit: int | None) -> Fallback[Response]:
-        served = within(defaults, limit)
+    def fallback(served: Defaults) -> Fallback[Response]:
         seconds = timeout_for(served, timeout, len(text))
-        assert method.stream is not None
         config = copied(request, method.stream.request().config)
         call = text_stream(method.stream, served, config, text, seconds)
         return Fallback(call, partial(joined, method))
@@ -242,11 +239,6 @@ def has_more_bytes(text: str, limit: int) -> bool:
     if len(text) > limit or text.isascii():
         return len(text) > limit
     return len(text) * 4 > limit and len(text.encode(errors="surrogatepass")) > limit
-
-
-def within(defaults: Defaults, limit: int | None) -> Defaults:
-    """The defaults for a server with this limit in bytes; None if the limit is unknown."""
-    return defaults if limit is None else replace(defaults, max_unary_bytes=max(1, limit))
 
 
 def timeout_for(defaults: Defaults, timeout: Timeout, size: int) -> float | None:
