@@ -92,9 +92,7 @@ class StreamState(ABC, Generic[Response, Plain]):
         with self.lock:
             call, self.call, self._source = self.call, None, None
         if cancel and call is not None:
-            # Before the requests end: the server would take the cancelled stream for a complete
-            # one.
-            call.cancel()
+            call.cancel()  # before the requests end, or the server takes the stream for complete
         with self.lock:
             self.over = True
             self.changed()
@@ -151,25 +149,27 @@ class StreamState(ABC, Generic[Response, Plain]):
         return False
 
     async def request(self, attempt: int) -> bytes | None:
-        """The next request of an attempt; None after the last."""
+        """The next request of an attempt; None after the last, and if a later attempt has begun."""
 
         def has_ended() -> bool:
-            return self.over or self.attempt != attempt or self.is_complete
+            is_sent = self.source_ended and self.failure is None and self.buffer.is_empty
+            return self.over or self.attempt != attempt or is_sent
+
+        def may_send() -> bool:
+            most = MAX_UNREAD_REQUESTS * self.buffer.max_request
+            return not self.buffer.is_empty and self._unread_size < most
 
         with self.lock:
-            await self.until(lambda: has_ended() or self.can_take)
-            return None if has_ended() else self.take()
-
-    @property
-    def can_take(self) -> bool:
-        """Whether a request may be sent."""
-        most = MAX_UNREAD_REQUESTS * self.buffer.max_request
-        return not self.buffer.is_empty and self._unread_size < most
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the source ended without an error and all of it was sent."""
-        return self.source_ended and self.failure is None and self.buffer.is_empty
+            await self.until(lambda: has_ended() or may_send())
+            if has_ended():
+                return None
+            before = self.buffer.sent
+            request = self.buffer.take()
+            if self.method.response_per_request:
+                self._unread.append(self.buffer.sent - before)
+                self._unread_size += self._unread[-1]
+            self.changed()
+            return request
 
     @property
     def has_failed(self) -> bool:
@@ -185,16 +185,6 @@ class StreamState(ABC, Generic[Response, Plain]):
                 failure, self.failure = self.failure, None
                 assert failure is not None  # has_failed
                 raise failure
-
-    def take(self) -> bytes:
-        """The next request. `can_take` must be true."""
-        before = self.buffer.sent
-        request = self.buffer.take()
-        if self.method.response_per_request:
-            self._unread.append(self.buffer.sent - before)
-            self._unread_size += self._unread[-1]
-        self.changed()
-        return request
 
     async def next(self) -> Plain | None:
         """The next value; None after the last."""
