@@ -228,14 +228,9 @@ def connection_fault(
     gRPC names the error of one address only: for `localhost` often that of ::1, where nothing
     listens.
 
-    Args:
-        target: The client's target.
-        context: Trusts the client's root certificates, or if it has none, those of the system. None
-            without TLS.
-        server_name: The expected name in the certificate; None for the target's host.
-    Returns:
-        The cause and its remedy; None if it is unknown, if the connection succeeds, or if the
-        target is not a single host and port.
+    `context` trusts the client's root certificates, or if it has none, those of the system; it is
+    None without TLS. Returns the cause and its remedy; None if it is unknown, if the connection
+    succeeds, or if the target is not a single host and port.
     """
     named = _HOST_AND_PORT.fullmatch(target)
     if named is None:

@@ -40,20 +40,13 @@ Part = TypeVar("Part", "list[int]", bytearray)
 class SendBuffer(ABC, Generic[Part]):
     """The requests of one stream. Not safe for threads, except that `parts` may run concurrently.
 
-    The first request holds the configuration and all input that is pending then.
-
-    Attributes:
-        max_request: Maximum size of a request, in bytes of text or in ids; at least 1.
-        sent: The size of the input sent so far, in the same unit.
-        reread: The size of the input before a restart, which must come again.
-        can_rewind: Whether the stream can resume over another connection.
-    """
+    The first request holds the configuration and all input that is pending then."""
 
     def __init__(self, config: Any, max_request: int, empty: Callable[[], Part]) -> None:
-        self.max_request = max_request
-        self.sent = 0
-        self.reread = 0
-        self.can_rewind = True
+        self.max_request = max_request  # of a request, in bytes of text or in ids; at least 1
+        self.sent = 0  # the size of the input sent so far, in the same unit
+        self.reread = 0  # the size of the input before a restart, which must come again
+        self.can_rewind = True  # whether the stream can resume over another connection
         self._given = 0  # the size of the input that `parts` has read
         self._pending: Part = empty()
         self._kept: Part = empty()  # sent since the last settled position
@@ -113,11 +106,7 @@ class SendBuffer(ABC, Generic[Part]):
 
     def rewind(self, first: Any) -> None:
         """Make all input since the last settled position pending again. `can_rewind` must be true.
-
-        Args:
-            first: The first response, whose encoding the next connection must have; None if there
-                was none.
-        """
+        The next connection must have the encoding of `first`, the first response if any."""
         self._pending[:0] = self._kept
         self.sent -= len(self._kept)
         self._kept.clear()

@@ -25,20 +25,9 @@ Source = Iterable[Any] | AsyncIterable[Any]
 
 class StreamState(ABC, Generic[Response, Plain]):
     """The state of one stream, for those that read its source, send its requests and read its
-    responses. It does not refer to the iterator, so that a dropped one is collected at once.
+    responses. It does not refer to the iterator, so that a dropped one is collected at once."""
 
-    Attributes:
-        buffer: The input to send.
-        call: The gRPC call; None before the start and after the end.
-        source_ended: Whether the source has ended or failed.
-        failure: The exception of the source, or for an invalid item of it; None if there is none.
-        over: Whether the stream has ended for the reader.
-        attempt: The number of the current attempt. Requests of earlier ones end.
-        readings: How often the source was read again from its start. Earlier readings stop.
-        lock: Guards all but `call`.
-    """
-
-    lock: AbstractContextManager[object]
+    lock: AbstractContextManager[object]  # guards all but `call`
 
     def __init__(self, client: Any, call: StreamCall[Response, Plain]) -> None:
         """Send nothing yet."""
@@ -47,12 +36,12 @@ class StreamState(ABC, Generic[Response, Plain]):
         self.timeout = call.timeout
         self.attempts = Attempts(client, call.timeout)
         self.buffer = call.buffer
-        self.call: Any = None
-        self.source_ended = False
-        self.failure: BaseException | None = None
-        self.over = False
-        self.attempt = 0
-        self.readings = 0
+        self.call: Any = None  # gRPC's; None before the start and after the end
+        self.source_ended = False  # or failed
+        self.failure: BaseException | None = None  # of the source, or for an invalid item of it
+        self.over = False  # for the reader
+        self.attempt = 0  # requests of earlier attempts end
+        self.readings = 0  # how often the source was read again; earlier readings stop
         # A source that was started is not kept, so that it ends when its reader is dropped.
         self._source: Source | None = call.source
         self._to_read_again: Source | None = call.source if call.can_read_again else None

@@ -30,15 +30,11 @@ PROGRESS_INTERVAL_S = 0.5
 
 
 class Input:
-    """One input, open.
-
-    Attributes:
-        name: As given by the user.
-        is_large: Whether it is too large for one request, so that a stream is used.
-    """
+    """One input, open."""
 
     def __init__(self, name: str, file: io.FileIO, progress: Progress) -> None:
-        """Read the first DEFAULT_MAX_UNARY_BYTES, and check whether there is more."""
+        """Read the first DEFAULT_MAX_UNARY_BYTES. If there is more, it `is_large`: too large for
+        one request, so that a stream is used."""
         self.name = name
         self.suffix = "" if name == STANDARD_INPUT else f" {name}"  # after a result
         self._file = file
@@ -52,11 +48,8 @@ class Input:
         self.is_large = len(self._start) > DEFAULT_MAX_UNARY_BYTES
 
     def text(self) -> Iterator[str]:
-        """The text, byte for byte: line ends and a byte order mark are kept.
-
-        Raises:
-            CommandError: It cannot be read, or is not UTF-8.
-        """
+        """The text, byte for byte: line ends and a byte order mark are kept. Raises CommandError if
+        it cannot be read, or is not UTF-8."""
         decoder = codecs.getincrementaldecoder("utf-8")()
         decoded = 0
         for chunk in chain(self._chunks(), (b"",)):
@@ -76,11 +69,8 @@ class Input:
         return "".join(self.text())
 
     def ids(self) -> Iterator[list[int]]:
-        """The token ids: a JSON list, or numbers separated by white space or commas.
-
-        Raises:
-            CommandError: It cannot be read, or an entry is not a token id.
-        """
+        """The token ids: a JSON list, or numbers separated by white space or commas. Raises
+        CommandError if it cannot be read, or an entry is not a token id."""
         texts = (chunk.decode("ascii", errors="replace") for chunk in self._chunks())
         start = next((stripped for text in texts if (stripped := text.lstrip())), "")
         is_json = start.startswith("[")
@@ -95,11 +85,8 @@ class Input:
             count += len(words)
 
     def chat(self) -> tuple[list[Any], list[Any]]:
-        """The messages and tools of a chat: a list of messages, or an object with both.
-
-        Raises:
-            CommandError: It cannot be read, or is not such JSON.
-        """
+        """The messages and tools of a chat: a list of messages, or an object with both. Raises
+        CommandError if it cannot be read, or is not such JSON."""
         try:
             value = json.loads(self.whole_text())
         except (ValueError, RecursionError) as error:
@@ -129,14 +116,8 @@ class Input:
 
 @contextmanager
 def opened(name: str, *, writes: bool = False) -> Iterator[Input]:
-    """Open a file, or standard input, for the duration of the block.
-
-    Args:
-        name: The file; STANDARD_INPUT for standard input.
-        writes: Whether the block writes to standard output.
-    Raises:
-        CommandError: The file cannot be read.
-    """
+    """Open a file, or standard input, for the duration of the block, which `writes` to standard
+    output or not. Raises CommandError if it cannot be read."""
     is_file = name != STANDARD_INPUT
     try:
         # Unbuffered: a thread that waits for input would hold the buffer's lock at exit.

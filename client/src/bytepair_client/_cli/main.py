@@ -260,13 +260,8 @@ def _status(error: Exception, command: str) -> ExitStatus:
 
 
 def _load(name: str) -> Any:
-    """Import the command of this name.
-
-    Returns:
-        The command; None if no installed distribution has it.
-    Raises:
-        CommandError: It cannot be imported, or belongs to bytepair-tools, which is not installed.
-    """
+    """Import the command of this name; None if no installed distribution has it. Raises
+    CommandError if it cannot be imported, or belongs to bytepair-tools, which is not installed."""
     # Imported here because the client's own commands do not need it.
     from importlib.metadata import entry_points
 

@@ -92,14 +92,10 @@ class Batch(Prepared[Response, list[Plain]]):
     ) -> None:
         """Send nothing yet. `encode_batch` describes the public arguments.
 
-        Args:
-            method: The RPC of the batch.
-            operation: Makes the call for one value, given `options` and a `timeout`.
-            empty: A value without content.
-            values: Read when requests are made.
-            measured: Returns the message of a value and its size. The message is incomplete if the
-                size exceeds the client's `max_unary_bytes`. Raises RequestRejected if the value is
-                invalid.
+        `operation` makes the call for a value, given `options` and a `timeout`; `empty` is a value
+        without content. `measured` returns the message of a value, and its size. The message is
+        incomplete if the size exceeds the client's `max_unary_bytes`. It raises RequestRejected if
+        the value is invalid.
         """
         self._method = method
         self._operation = partial(operation, **options)

@@ -93,16 +93,8 @@ def count_chat(
     Returns:
         The number of tokens, at most `limit` + 1.
     """
-    return _chat_call(
-        COUNT_CHAT,
-        defaults,
-        messages,
-        tools,
-        format=format,
-        limit=limit,
-        disallowed_special=disallowed_special,
-        **options,
-    )
+    own = {"format": format, "limit": limit, "disallowed_special": disallowed_special}
+    return _chat_call(COUNT_CHAT, defaults, messages, tools, **own, **options)
 
 
 def encode_chat(
@@ -124,15 +116,8 @@ def encode_chat(
     Returns:
         The ids, in order.
     """
-    return _chat_call(
-        ENCODE_CHAT,
-        defaults,
-        messages,
-        tools,
-        format=format,
-        disallowed_special=disallowed_special,
-        **options,
-    )
+    own = {"format": format, "disallowed_special": disallowed_special}
+    return _chat_call(ENCODE_CHAT, defaults, messages, tools, **own, **options)
 
 
 def fit_chat(

@@ -157,17 +157,9 @@ def truncate(
         InputTooLarge: The text is too large for a request, and the result may be too.
     """
     one_text(text)
-    request, seconds = prepared(
-        TRUNCATE,
-        defaults,
-        unit="code_point",
-        max_tokens=max_tokens,
-        keep=keep,
-        level=level,
-        marker=marker,
-        disallowed_special=disallowed_special,
-        **options,
-    )
+    own: dict[str, Any] = {"max_tokens": max_tokens, "keep": keep, "level": level, "marker": marker}
+    own |= {"unit": "code_point", "disallowed_special": disallowed_special}
+    request, seconds = prepared(TRUNCATE, defaults, **own, **options)
     whole = ""
     if keep == "both":
         whole = (
@@ -286,17 +278,13 @@ def split(
     def plain(response: context_pb2.SplitResponse) -> list[Chunk]:  # responses have no text
         return [_chunk(each, text[each.start : each.end]) for each in response.chunks]
 
-    return text_call(
-        replace(SPLIT, plain=plain),
-        defaults,
-        text,
-        unit="code_point",
-        max_tokens=max_tokens,
-        overlap_tokens=overlap_tokens,
-        level=level,
-        disallowed_special=disallowed_special,
-        **options,
-    )
+    own: dict[str, Any] = {
+        "max_tokens": max_tokens,
+        "overlap_tokens": overlap_tokens,
+        "level": level,
+    }
+    own |= {"unit": "code_point", "disallowed_special": disallowed_special}
+    return text_call(replace(SPLIT, plain=plain), defaults, text, **own, **options)
 
 
 def split_stream(
