@@ -152,7 +152,7 @@ class BaseClient(ABC):
 
     @abstractmethod
     async def _collect(self, stream: StreamCall[Any, Any]) -> list[Any]:
-        """Run a stream to its end. Returns all responses."""
+        """Run a stream to its end. Returns its values."""
 
     @abstractmethod
     async def _run_all(
@@ -204,16 +204,15 @@ class BaseClient(ABC):
                 if rejection.limit is not None:
                     limit = max(1, int(rejection.limit * factor))
                     served = replace(served, max_unary_bytes=limit)
-        fallback = call.fallback(served)
-        other = fallback.call
-        if isinstance(other, Call):
-            responses = [await self._unary(other.method, other.request, other.timeout)]
-        else:
-            responses = await self._collect(other.with_messages())
+        return await call.fallback(self, served)
+
+    async def _responses(self, stream: StreamCall[Response, Any]) -> list[Response]:
+        """Run a stream to its end. Returns its responses, of which there is at least one."""
+        responses = await self._collect(stream.with_messages())
         if not responses:
             message = f"{self.target}: the stream ended without a response"
             raise errors.InternalError(message, code="OK")
-        return fallback.join(responses)
+        return responses
 
     async def _unary(
         self, method: Method[Response, Any], request: Message, timeout: float | None

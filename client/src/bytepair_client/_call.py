@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, wraps
 from inspect import Parameter, Signature
@@ -87,8 +87,9 @@ class Call(Prepared[Response, Plain]):
     method: Method[Response, Plain]
     request: Message
     timeout: float | None  # seconds; None for no deadline
-    #: For an input that is too large for one request, given the defaults for this server.
-    fallback: Callable[[Defaults], Fallback[Response]] | None = None
+    #: Gives the response for an input that is too large for one request. The arguments are the
+    #: client and its defaults for this server.
+    fallback: Callable[[Any, Defaults], Awaitable[Response]] | None = None
     is_large: bool = False  # use `fallback` at once; `request` lacks the input
     whole: str = ""  # why there is no fallback, and a remedy
 
@@ -114,14 +115,6 @@ class StreamCall(Generic[Response, Plain]):
         """This call with response messages as values. It replaces this one."""
         method: Any = replace(self.method, plain=lambda response: (response,))
         return cast(StreamCall[Response, Response], replace(self, method=method))
-
-
-@dataclass(frozen=True, slots=True)
-class Fallback(Generic[Response]):
-    """A stream, or a call with a part of the input, whose result is that of a large call."""
-
-    call: StreamCall[Any, Any] | Call[Any, Any]
-    join: Callable[[Sequence[Any]], Response]  # from at least one response
 
 
 def run(work: Coroutine[Any, Any, R]) -> R:

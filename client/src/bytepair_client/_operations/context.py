@@ -16,7 +16,7 @@ from bytepair_client._arguments import (
     chosen_timeout,
     set_text,
 )
-from bytepair_client._call import Call, Fallback, StreamCall, method
+from bytepair_client._call import Call, StreamCall, method
 from bytepair_client._errors import InvalidUtf8, TokenizerError
 from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
 from bytepair_client._operations.requests import (
@@ -174,7 +174,7 @@ def truncate(
     if not is_large:
         set_text(request, text)
 
-    def of_part(served: Defaults) -> Fallback[context_pb2.TruncateResponse]:
+    async def of_part(client: Any, served: Defaults) -> context_pb2.TruncateResponse:
         most = served.max_unary_bytes
         size = max(1, most if text.isascii() else most // 4)
         part = text[-size:] if keep == "end" else text[:size]
@@ -185,19 +185,14 @@ def truncate(
         except InvalidUtf8:
             set_text(short, text)  # raises the error with the offset in `text`
             raise
+        response: context_pb2.TruncateResponse = await client._unary(TRUNCATE, short, seconds)
         before = len(text) - len(part) if keep == "end" else 0
-        call = Call(TRUNCATE, short, seconds)
-        return Fallback(call, lambda responses: _moved(responses[0], before))
+        for kept in response.kept:
+            kept.start += before
+            kept.end += before
+        return response
 
     return Call(TRUNCATE, request, seconds, None if whole else of_part, is_large, whole)
-
-
-def _moved(response: context_pb2.TruncateResponse, before: int) -> context_pb2.TruncateResponse:
-    """The response for a part, as that for the text, of which `before` code points precede it."""
-    for kept in response.kept:
-        kept.start += before
-        kept.end += before
-    return response
 
 
 @overload

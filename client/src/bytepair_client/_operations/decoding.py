@@ -19,7 +19,7 @@ from bytepair_client._arguments import (
     listed_ids,
     set_ids,
 )
-from bytepair_client._call import Call, Fallback, Method, Plain, StreamCall, method
+from bytepair_client._call import Call, Method, Plain, StreamCall, method
 from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import Batch, BatchOptions
 from bytepair_client._operations.requests import (
@@ -259,18 +259,15 @@ def _ids_call(
     if not is_large:
         set_ids(request.ids, numbers)
 
-    def fallback(served: Defaults) -> Fallback[tokenizer_pb2.DecodeResponse]:
+    async def fallback(client: Any, served: Defaults) -> tokenizer_pb2.DecodeResponse:
         config = copied(request, stream_pb2.DecodeStreamConfig())
         seconds = timeout_for(served, timeout, size)
-        return Fallback(_stream_call(served, config, numbers, seconds), _joined)
+        parts = await client._responses(_stream_call(served, config, numbers, seconds))
+        whole: tokenizer_pb2.DecodeResponse = joined(DECODE, parts)
+        if request.as_bytes:
+            whole.data = b"".join(part.data for part in parts)
+        else:
+            whole.text = "".join(part.text for part in parts)
+        return whole
 
     return Call(method, request, seconds, fallback, is_large)
-
-
-def _joined(responses: Sequence[stream_pb2.DecodeStreamResponse]) -> tokenizer_pb2.DecodeResponse:
-    whole: tokenizer_pb2.DecodeResponse = joined(DECODE, responses)
-    if responses[0].WhichOneof("content") == "data":
-        whole.data = b"".join(part.data for part in responses)
-    else:
-        whole.text = "".join(part.text for part in responses)
-    return whole

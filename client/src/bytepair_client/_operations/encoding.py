@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Unpack, get_args, overload
 from bytepair.v1 import stream_pb2, tokenizer_pb2
 
 from bytepair_client._arguments import Defaults, DisallowedSpecial, Text, invalid, set_text
-from bytepair_client._call import Call, Fallback, StreamCall, method
+from bytepair_client._call import Call, StreamCall, method
 from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import Batch, TextBatchOptions, text_batch
 from bytepair_client._operations.requests import (
@@ -280,5 +280,9 @@ def count_stream(
         COUNT_STREAM, defaults, limit=limit, disallowed_special=disallowed_special, **options
     )
     stream = text_stream(COUNT_STREAM, defaults, config, pieces, timeout)
-    fallback = Fallback(stream, lambda responses: responses[-1])
-    return Call(COUNT_STREAM, config, timeout, lambda _: fallback, is_large=True)
+
+    async def last(client: Any, _: Defaults) -> stream_pb2.CountStreamResponse:
+        responses: list[stream_pb2.CountStreamResponse] = await client._responses(stream)
+        return responses[-1]
+
+    return Call(COUNT_STREAM, config, timeout, last, is_large=True)

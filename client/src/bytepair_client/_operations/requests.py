@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields as fields_of
-from functools import cache, partial
+from functools import cache
 from typing import Any, Final, Literal, TypedDict, TypeVar
 
 from google.protobuf.message import Message
@@ -24,7 +24,7 @@ from bytepair_client._arguments import (
     set_text,
     utf8,
 )
-from bytepair_client._call import Call, Fallback, Method, Plain, Response, StreamCall
+from bytepair_client._call import Call, Method, Plain, Response, StreamCall
 from bytepair_client._send_buffers import TextBuffer
 
 DecodeErrors = Literal["replace", "strict"]
@@ -225,11 +225,11 @@ def text_call(
     if not is_large:
         set_text(request, text)
 
-    def fallback(served: Defaults) -> Fallback[Response]:
+    async def fallback(client: Any, served: Defaults) -> Response:
         seconds = timeout_for(served, timeout, len(text))
         config = copied(request, method.stream.request().config)
         call = text_stream(method.stream, served, config, text, seconds)
-        return Fallback(call, partial(joined, method))
+        return joined(method, await client._responses(call))
 
     return Call(method, request, seconds, fallback, is_large)
 
