@@ -1,7 +1,7 @@
 //! The other end of a connection: its identity, the bytes held for it, the calls it abandoned.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,8 @@ pub struct Peers {
     bytes: AtomicUsize,
     /// The share of connections that are being closed.
     evicted: AtomicUsize,
+    /// Whether the server drains.
+    pub are_ending: AtomicBool,
     all: Mutex<Vec<Weak<Peer>>>,
 }
 
@@ -25,6 +27,7 @@ impl Peers {
             most,
             bytes: AtomicUsize::new(0),
             evicted: AtomicUsize::new(0),
+            are_ending: AtomicBool::new(false),
             all: Mutex::default(),
         })
     }
@@ -42,6 +45,7 @@ impl Peers {
             unsent: AtomicUsize::new(0),
             unread_calls: AtomicUsize::new(0),
             evicted: Notify::new(),
+            opened: Instant::now(),
             peers: self.clone(),
             held: AtomicUsize::new(0),
             abandoned: Mutex::new((Instant::now(), 0)),
@@ -86,6 +90,7 @@ pub struct Peer {
     pub unread_calls: AtomicUsize,
     /// Notified when the connection is to be closed for abuse.
     pub evicted: Notify,
+    opened: Instant,
     peers: Arc<Peers>,
     held: AtomicUsize,
     abandoned: Mutex<(Instant, u32)>,
@@ -106,6 +111,13 @@ impl Peer {
         if abandoned.1 > limit {
             self.evicted.notify_one();
         }
+    }
+
+    /// Whether its connection is to end with its next answer, before it is closed at `most_age`: a
+    /// request that arrives as an idle HTTP/1.1 connection is closed is lost.
+    pub fn is_ending(&self, most_age: Option<Duration>) -> bool {
+        let is_old = most_age.is_some_and(|age| self.opened.elapsed() >= age / 10 * 9);
+        is_old || self.peers.are_ending.load(Relaxed)
     }
 
     /// The reason of its eviction.
@@ -271,6 +283,15 @@ mod tests {
         assert_eq!(peers.bytes.load(Relaxed), 0);
         assert_eq!(peers.evicted.load(Relaxed), 0);
         assert!(peers.all.lock().is_empty());
+    }
+
+    #[test]
+    fn a_connection_ends_with_an_answer_at_its_age_or_when_the_server_drains() {
+        let peer = peer(&Peers::new(100));
+        assert!(peer.is_ending(Some(Duration::ZERO)));
+        assert!(!peer.is_ending(Some(Duration::MAX)) && !peer.is_ending(None));
+        peer.peers.are_ending.store(true, Relaxed);
+        assert!(peer.is_ending(None));
     }
 
     #[test]

@@ -50,24 +50,36 @@ pub struct Draining {
     stage: watch::Receiver<Stage>,
     /// Whether the server drained before the connection began.
     is_late: bool,
+    /// HTTP/1.1 has no GOAWAY: the next answer has `connection: close`.
+    is_http2: bool,
 }
 
 impl Draining {
-    fn new(stage: &watch::Sender<Stage>) -> Self {
+    fn new(stage: &watch::Sender<Stage>, is_http2: bool) -> Self {
         let stage = stage.subscribe();
         let is_late = *stage.borrow() != Stage::Serving;
-        Draining { stage, is_late }
+        Draining {
+            stage,
+            is_late,
+            is_http2,
+        }
     }
 
-    /// Waits for either. Returns whether the server stops: its calls have ended.
+    /// Waits for either; with HTTP/1.1 for the stop. Returns whether the server stops: its calls have
+    /// ended.
     pub async fn begun(&mut self) -> bool {
-        if self.is_late {
-            tokio::time::sleep(REJECTING).await;
-            self.is_late = false;
-        } else if self.stage.changed().await.is_err() {
-            std::future::pending().await // the server has ended, and soon this connection
+        loop {
+            if self.is_late {
+                tokio::time::sleep(REJECTING).await;
+                self.is_late = false;
+            } else if self.stage.changed().await.is_err() {
+                std::future::pending().await // the server has ended, and soon this connection
+            }
+            let stops = *self.stage.borrow_and_update() == Stage::Stopping;
+            if stops || self.is_http2 {
+                return stops;
+            }
         }
-        *self.stage.borrow_and_update() == Stage::Stopping
     }
 }
 
@@ -103,11 +115,13 @@ impl Server {
 
     /// Sends GOAWAY on every open connection. New ones are still accepted: Python rejects their calls.
     pub fn drain(&self) {
+        self.shared.peers.are_ending.store(true, Relaxed);
         self.stage.send_replace(Stage::Draining);
     }
 
     /// Closes connections as soon as their calls have ended.
     pub fn close_connections(&self) {
+        self.shared.peers.are_ending.store(true, Relaxed);
         self.stage.send_replace(Stage::Stopping);
     }
 
@@ -180,11 +194,10 @@ impl Server {
     ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let draining = Draining::new(&self.stage);
         let tls = self.tls.lock().clone();
         let (socket, closing) = Lingering::new(socket);
         match tls {
-            None => self.serve_http(socket, name, address, None, draining).await,
+            None => self.serve_http(socket, name, address, None).await,
             // Boxed: a TLS session would double the memory of each connection without one.
             Some(tls) => {
                 Box::pin(async move {
@@ -194,8 +207,7 @@ impl Server {
                     };
                     let shown = socket.get_ref().1.peer_certificates();
                     let certificate = shown.and_then(|chain| Some(chain.first()?.to_vec()));
-                    self.serve_http(socket, name, address, certificate, draining)
-                        .await;
+                    self.serve_http(socket, name, address, certificate).await;
                 })
                 .await;
             }
@@ -210,7 +222,6 @@ impl Server {
         name: String,
         address: Option<IpAddr>,
         certificate: Option<Vec<u8>>,
-        mut draining: Draining,
     ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -219,10 +230,7 @@ impl Server {
         let Some((socket, is_http2)) = first else {
             return;
         };
-        if draining.is_late && !is_http2 {
-            draining.is_late = false;
-            draining.stage.mark_changed(); // it is closed after the answer to its first request
-        }
+        let draining = Draining::new(&self.stage, is_http2);
         let peer = shared.peers.add(name, address, certificate);
         serve(shared, socket, is_http2, peer, draining).await;
     }

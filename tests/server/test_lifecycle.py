@@ -7,7 +7,8 @@ import gc
 import os
 import signal
 import subprocess
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from io import StringIO
 from pathlib import Path
@@ -55,6 +56,19 @@ def check(channel: grpc.Channel | grpc.aio.Channel) -> Any:
 def health(channel: grpc.Channel, service: str = "") -> int:
     status: int = check(channel)(health_pb2.HealthCheckRequest(service=service)).status
     return status
+
+
+@contextmanager
+def draining(server: RunningServer) -> Iterator[None]:
+    """Let a stream keep the server draining during the block."""
+    talk = Talk(server.stub.DecodeStream)
+    talk.say(decode_config())
+    server.terminate()
+    server.wait_for_log("draining", open_streams=1)
+    assert failure(server.stub.Count, QUICK).reason == "DRAINING"  # GOAWAY was sent before
+    yield
+    assert talk.close()[1] is None
+    assert server.wait() == 0
 
 
 def test_health_is_served_for_the_server_and_the_service(server: RunningServer) -> None:
@@ -143,21 +157,29 @@ def test_a_connection_that_begins_during_the_drain_does_not_stay(serve: Serve) -
     """Otherwise every call of a client would fail until the end of the drain, although its load
     balancer connects to another server by now."""
     server = serve("--stream-grace-seconds", "600")
-    talk = Talk(server.stub.DecodeStream)
-    talk.say(decode_config())
-    server.terminate()
-    server.wait_for_log("draining", open_streams=1)
-    assert failure(server.stub.Count, QUICK).reason == "DRAINING"
-    with http2.connection(server.target, seconds=START_SECONDS) as link:
+    with draining(server), http2.connection(server.target, seconds=START_SECONDS) as link:
         told = (kind for kind, *_ in http2.frames(link) if kind in (http2.GOAWAY, http2.PING))
         assert next(told) == http2.GOAWAY
-    connection = HTTPConnection(server.target, timeout=START_SECONDS)
-    json = {"content-type": "application/json"}
-    connection.request("POST", f"/{SERVICE}/Count", '{"encoding": "cl100k_base"}', json)
-    with closing(connection), connection.getresponse() as answer:
-        assert (answer.status, answer.getheader("connection")) == (503, "close")
-    assert talk.close()[1] is None
-    assert server.wait() == 0
+
+
+def test_a_connection_of_http_1_ends_with_an_answer_during_the_drain(serve: Serve) -> None:
+    """A request that arrives as the server closes an idle connection is lost."""
+    server = serve("--stream-grace-seconds", "600")
+
+    def post(connection: HTTPConnection) -> tuple[int, str | None]:
+        json = {"content-type": "application/json"}
+        connection.request("POST", f"/{SERVICE}/Count", '{"encoding": "cl100k_base"}', json)
+        with connection.getresponse() as answer:
+            answer.read()
+            return answer.status, answer.getheader("connection")
+
+    with (
+        closing(HTTPConnection(server.target, timeout=START_SECONDS)) as before,
+        closing(HTTPConnection(server.target, timeout=START_SECONDS)) as late,
+    ):
+        assert post(before) == (200, None)
+        with draining(server):
+            assert post(before) == post(late) == (503, "close")
 
 
 def test_a_call_that_exceeds_the_grace_time_gets_a_status(serve: Serve) -> None:
