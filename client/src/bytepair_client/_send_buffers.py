@@ -270,7 +270,8 @@ class IdsBuffer(SendBuffer[list[int]]):
         except TypeError:
             fault = TypeError("ids must be integers or lists of integers")
         self._given += len(part)
-        yield part
+        for start in range(0, len(part), self.max_request):
+            yield part[start : start + self.max_request]
         if fault is not None:
             raise fault
 
@@ -329,7 +330,10 @@ def _flat(item: object) -> Iterator[int]:
             raise
     lists = (list, tuple)  # making a union for each element costs more than the check
     for element in item:
-        yield from map(_id, element if isinstance(element, lists) else (element,))
+        if isinstance(element, lists):
+            yield from map(_id, element)
+        else:
+            yield _id(element)
 
 
 def _id(item: Any) -> int:
