@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import nullcontext
 from contextvars import copy_context
 from typing import Any, Generic, Self, cast
@@ -147,8 +147,8 @@ class _TaskState(StreamState[Response, Plain]):
             self._change.clear()
             await self._change.wait()
 
-    async def pause(self) -> None:
-        await asyncio.sleep(0)
+    def pause(self) -> Coroutine[Any, Any, None]:
+        return asyncio.sleep(0)
 
     def is_cancelled(self) -> bool:
         return is_being_cancelled()

@@ -119,7 +119,8 @@ class StreamState(ABC, Generic[Response, Plain]):
         """Add an item to the buffer, once there is room. Returns False if no more are needed."""
         for part in self.buffer.parts(item):
             with self.lock:
-                await self.until(lambda: self._has_left(reading) or not self.buffer.is_full)
+                if self.buffer.is_full:
+                    await self.until(lambda: self._has_left(reading) or not self.buffer.is_full)
                 if self._has_left(reading):
                     return False
                 self.buffer.put(part)
@@ -149,7 +150,8 @@ class StreamState(ABC, Generic[Response, Plain]):
             return not self.buffer.is_empty and self._unread_size < most
 
         with self.lock:
-            await self.until(lambda: has_ended() or may_send())
+            if not may_send():
+                await self.until(lambda: has_ended() or may_send())
             if has_ended():
                 return None
             before = self.buffer.sent
