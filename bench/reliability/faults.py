@@ -30,6 +30,7 @@ from support.serving import RunningServer
 
 from bench.reliability import replicas
 from bench.reliability.callers import has_printed, on_cores, result_of, start_load
+from bench.reliability.load import ON_EACH
 from bench.reliability.watch import (
     ENCODING,
     TEXT,
@@ -41,6 +42,7 @@ from bench.reliability.watch import (
 )
 
 SECONDS: Final = 6.0
+AGE_SECONDS: Final = 0.2
 STREAMS: Final = 1000
 #: Grace time of a replaced replica: several times the duration of the streams that must complete.
 GRACE_SECONDS: Final = 5.0
@@ -258,6 +260,18 @@ def large_inputs() -> Row:
     return Row("1 MiB texts, 4 at a time", f"{sent * SECONDS:.0f} MiB", seen, note)
 
 
+def short_connections() -> Row:
+    """Let connections end all the time under load. Callers do not try again."""
+    with (
+        served(*TWO, "--max-connection-age-seconds", str(AGE_SECONDS)) as (server, seen),
+        start_load(server, 1_000, 4 * ON_EACH, SECONDS) as load,
+    ):
+        good, rejected, failed = result_of(load)
+    lost = SECONDS * (rejected + failed)
+    sent, note = f"{good:.0f} calls/s", f"{lost:.0f} calls failed"
+    return Row(f"connections end after {AGE_SECONDS} s", sent, seen, note, round(lost))
+
+
 def overload(text_bytes: int) -> Row:
     """Run ten times the callers that are admitted at once. Each calls again as soon as it has an
     answer. The row compares the rate with that of just enough callers to keep the server busy."""
@@ -387,11 +401,12 @@ def all_faults() -> list[tuple[str, Callable[[], Row]]]:
         rolling,
         killed_replicas,
         killed_workers,
+        short_connections,
         large_inputs,
         cancelled_work,
         no_descriptors,
         full_disk,
     ]
     named = [(each.__name__, each) for each in ours]
-    named[4:4] = [(f"overload {size}", partial(overload, size)) for size in (1_000, 100_000)]
+    named[5:5] = [(f"overload {size}", partial(overload, size)) for size in (1_000, 100_000)]
     return named + [(name, partial(hostile, name)) for name in ATTACKS]
