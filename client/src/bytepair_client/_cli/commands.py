@@ -212,16 +212,10 @@ def count_chat(client: TokenizerClient, args: Namespace, source: Input) -> Resul
         problem = error.message.removeprefix(f"{error.field}: ")
         raise CommandError(problem) from None
     accuracy = "exact" if response.accuracy == ACCURACY_EXACT else "estimate"
-    result = {
-        "count": response.count,
-        "accuracy": accuracy,
-        "rule": response.rule,
-        "message_counts": list(response.message_counts),
-        "tools_count": response.tools_count,
-        "frame_count": response.frame_count,
-        "format": response.format,
-        "format_fingerprint": response.format_fingerprint,
-    }
+    result = {"count": response.count, "accuracy": accuracy, "rule": response.rule}
+    result["message_counts"] = list(response.message_counts)
+    for name in ("tools_count", "frame_count", "format", "format_fingerprint"):
+        result[name] = getattr(response, name)
     return Result(result, response, f"{response.count}{source.suffix} ({accuracy})\n")
 
 

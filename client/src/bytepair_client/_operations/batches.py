@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from time import monotonic
-from typing import Any, Final, TypedDict, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypedDict, TypeVar, cast
 
 from bytepair.v1 import chat_pb2, context_pb2, text_pb2, tokenizer_pb2
 from google.protobuf.message import Message
@@ -63,14 +62,12 @@ class TextBatchOptions(AllTextOptions, BatchOptions, total=False):
     """Options of a batch of texts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """One item of a batch."""
 
-    message: Message | None  # incomplete if `size` is too large for a request; None with `error`
+    value: Any
+    message: Any  # incomplete if `size` is too large for a request; an error if it is invalid
     size: int  # bytes of text, or BYTES_PER_ID for each id
-    alone: Callable[..., Call[Any, Any]]  # makes the call for this item, given its `timeout`
-    error: errors.TokenizerError | None = None  # why it was not sent
 
 
 class Batch(Prepared[Response, list[Plain]]):
@@ -100,7 +97,8 @@ class Batch(Prepared[Response, list[Plain]]):
         self._method = method
         self._operation = partial(operation, **options)
         self._options = copied(self._operation(empty).request, method.request())
-        self._items = self._measure(values, measured)
+        self._values = values
+        self._measured = measured
         self._timeout = chosen_timeout(defaults.timeout, timeout)
         has_deadline = timeout is not NOT_GIVEN and self._timeout is not None
         self._until = monotonic() + (self._timeout or 0) if has_deadline else None
@@ -141,28 +139,19 @@ class Batch(Prepared[Response, list[Plain]]):
                 failure.add_note(f"{len(self._outcomes)} items of the batch were done before this.")
             raise
 
-    def _measure(
-        self, values: Iterable[Value], measured: Callable[[Value], tuple[Message, int]]
-    ) -> Iterator[Item]:
-        too_large = self._max_bytes + 1
-        for index, value in enumerate(values):
-            alone = partial(self._operation, value)
-            try:
-                message, size = measured(value)
-            except errors.RequestRejected as error:
-                error.item = index
-                yield Item(None, too_large, alone, error)
-            else:
-                yield Item(message, size, alone)
-
     def _chunks(self) -> Iterator[list[Item]]:
         """The items of each request; one empty list if there are no items."""
         chunk: list[Item] = []
         size = 0
         is_first = True
-        for item in self._items:
-            if item.error is not None and self._raises:
-                raise item.error  # before the items around it are sent
+        for index, value in enumerate(self._values):
+            try:
+                item = Item(value, *self._measured(value))
+            except errors.RequestRejected as error:
+                error.item = index
+                if self._raises:
+                    raise  # before the items around it are sent
+                item = Item(value, error, self._max_bytes + 1)
             is_full = len(chunk) >= self._max_items or size + item.size > self._max_bytes
             if chunk and is_full:
                 yield chunk
@@ -223,9 +212,10 @@ class Batch(Prepared[Response, list[Plain]]):
         return await self._send(client, chunk[:half]) + await self._send(client, chunk[half:])
 
     async def _send_alone(self, client: Any, item: Item) -> list[Any]:
-        if item.error is not None:
-            return [item.error]
-        call = item.alone(timeout=NOT_GIVEN if self._until is None else self._seconds_left())
+        if isinstance(item.message, errors.TokenizerError):
+            return [item.message]
+        timeout = NOT_GIVEN if self._until is None else self._seconds_left()
+        call = self._operation(item.value, timeout=timeout)
         try:
             response = await client._execute(call)
         except _OF_ONE_ITEM as rejection:
