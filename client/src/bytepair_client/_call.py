@@ -162,7 +162,8 @@ def method_of(
     positional = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
     names = frozenset(each.name for each in parameters)
 
-    def called(self: Any, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
+    @wraps(operation)
+    def method(self: Any, /, *arguments: Any, **options: Any) -> Any:
         if len(arguments) > len(positional):
             raise too_many(operation.__name__, *positional)
         given = {}
@@ -174,12 +175,8 @@ def method_of(
         return carry_out(self, operation(self._defaults, *arguments, **given))
 
     @wraps(operation)
-    def method(self: Any, /, *arguments: Any, **options: Any) -> Any:
-        return called(self, arguments, options)
-
-    @wraps(operation)
     async def coroutine(self: Any, /, *arguments: Any, **options: Any) -> Any:
-        return await called(self, arguments, options)
+        return await method(self, *arguments, **options)
 
     made: Any = coroutine if waits else method
     made.__signature__ = signature
