@@ -5,12 +5,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf, copy, sink};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 /// Time for a peer to receive everything and to close its side.
 const LINGER: Duration = Duration::from_secs(10);
+/// Maximum bytes that are read meanwhile.
+const DISCARDED_BYTES: u64 = 1 << 20;
 
 /// A socket that returns to `Closing` when it is dropped, if its end was sent and its peer may still
 /// send. A system that receives data for a closed socket, such as a WINDOW_UPDATE, resets the
@@ -45,9 +47,10 @@ impl<S: Unpin> Lingering<S> {
 impl<S: AsyncRead + Unpin> Closing<S> {
     /// Waits until the socket may be closed.
     pub async fn wait(self) {
-        let Ok(mut socket) = self.0.await else { return };
-        let mut dropped = vec![0; 4096];
-        let reading = async { while socket.read(&mut dropped).await.is_ok_and(|size| size > 0) {} };
+        let Ok(socket) = self.0.await else { return };
+        let mut rest = socket.take(DISCARDED_BYTES);
+        let mut nowhere = sink();
+        let reading = copy(&mut rest, &mut nowhere);
         let _ = timeout(LINGER, reading).await;
     }
 }
