@@ -132,4 +132,5 @@ def test_headers_that_are_not_text_are_not_logged(attacked: RunningServer) -> No
             + http2.frame(http2.DATA, http2.END_STREAM, 1, http2.message(http2.count()))
         )
         assert http2.status(link) == "0"
-    assert len(attacked.log) == before
+    # Connections of earlier attacks may be closed late.
+    assert {line["event"] for line in attacked.log[before:]} <= {"closed a connection"}
