@@ -82,12 +82,12 @@ def test_nothing_is_sent_before_the_first_piece_is_requested(clients: Clients) -
 
 def test_a_stream_may_be_closed_while_it_waits_for_the_rate_limit(clients: Clients) -> None:
     with ScriptedStreams(echo) as server:
-        client = clients(server.target, encoding="any", max_requests_per_second=0.2)
+        client = clients(server.target, encoding="any", max_requests_per_second=0.001)
         with client.decode_stream([1]) as first:
             next(first)
         ends: list[object] = []
         stream = client.decode_stream(Model())
-        reader = threading.Thread(target=lambda: ends.append(next(stream, None)))
+        reader = threading.Thread(target=lambda: ends.append(next(stream, None)), daemon=True)
         reader.start()
         time.sleep(0.2)
         stream.close()

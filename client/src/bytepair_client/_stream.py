@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from contextvars import copy_context
 from typing import Any, Generic, Self, cast
 
@@ -156,7 +156,8 @@ class _TaskState(StreamState[Response, Plain]):
     async def wait(self, seconds: float) -> bool:
         self.attempt += 1
         self.changed()
-        await asyncio.sleep(seconds)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.until(lambda: self.over), seconds)
         return not self.over
 
     def begin(self, source: Source | None) -> None:
