@@ -27,11 +27,13 @@ from bytepair_client import (
     TokenizerClient,
     Unavailable,
     __version__,
+    _options,
 )
 from bytepair_client._options import DEFAULT_TIMEOUT_S
 from conftest import Serve
 from support.clients import Clients
 from support.scripted import Answer, Held, ScriptedServer, fail, ok
+from support.serving import START_SECONDS
 
 REFUSED = fail(grpc.StatusCode.UNAVAILABLE, "not now")
 #: https://github.com/grpc/grpc/issues/41785
@@ -208,8 +210,9 @@ def server_credentials(authority: trustme.CA, *, ask: bool = False) -> grpc.Serv
 
 
 def test_tls_trusts_the_roots_it_is_given(
-    clients: Clients, authority: trustme.CA, tmp_path: Path
+    clients: Clients, authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(_options, "_PROBE_S", START_SECONDS)
     roots = tmp_path / "ca.pem"
     authority.cert_pem.write_to_path(str(roots))
     with ScriptedServer(credentials=server_credentials(authority)) as server:
@@ -232,7 +235,10 @@ def test_tls_trusts_the_roots_it_is_given(
     assert len(server.calls) == 3
 
 
-def test_tls_to_a_server_without_tls(clients: Clients, authority: trustme.CA) -> None:
+def test_tls_to_a_server_without_tls(
+    clients: Clients, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_options, "_PROBE_S", START_SECONDS)
     with ScriptedServer() as server:
         tls = Tls(root_certificates=authority.cert_pem.bytes())
         client = clients(f"localhost:{server.port}", encoding="e", tls=tls, max_attempts=1)

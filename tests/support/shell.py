@@ -18,7 +18,8 @@ def command(*arguments: str | Path, largest_file: int | None = None) -> list[str
         largest_file: Maximum size in bytes of a written file, as on a full disk; None for no limit.
             The process sets it itself, because code between fork and exec is not safe with gRPC.
     """
-    run = "import sys; from bytepair_client._cli import main; sys.exit(main())"
+    patient = "from bytepair_client import _options; _options._PROBE_S = 60"
+    run = f"import sys; from bytepair_client._cli import main; {patient}; sys.exit(main())"
     if largest_file is not None:
         limit = f"resource.setrlimit(resource.RLIMIT_FSIZE, ({largest_file}, {largest_file}))"
         run = f"import resource; {limit}; {run}"
