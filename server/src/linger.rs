@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf, copy, sink};
-use tokio::sync::oneshot;
+use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 /// Time for a peer to receive everything and to close its side.
@@ -14,58 +14,67 @@ const LINGER: Duration = Duration::from_secs(10);
 /// Maximum bytes that are read meanwhile.
 const DISCARDED_BYTES: u64 = 1 << 20;
 
-/// A socket that returns to `Closing` when it is dropped, if its end was sent and its peer may still
-/// send. A system that receives data for a closed socket, such as a WINDOW_UPDATE, resets the
-/// connection, and answers that are not sent yet are lost.
-pub struct Lingering<S> {
-    /// `None` once the peer has closed its side.
-    returns: Option<oneshot::Sender<S>>,
+/// A socket whose drop closes it at once, unless its end was sent and its peer may still send. Then
+/// the runtime closes it, after the peer has closed its side. A system that receives data for a
+/// closed socket, such as a WINDOW_UPDATE, resets the connection, and answers that are not sent yet
+/// are lost.
+///
+/// `H` is dropped when the socket is closed.
+pub struct Lingering<S, H>
+where
+    S: AsyncRead + Unpin + Send + 'static,
+    H: Send + 'static,
+{
     has_ended: bool,
+    peer_has_ended: bool,
     /// Always there until it is dropped.
-    socket: Option<S>,
+    socket: Option<(S, H)>,
 }
 
-/// The socket after its connection.
-pub struct Closing<S>(oneshot::Receiver<S>);
-
-impl<S: Unpin> Lingering<S> {
-    pub fn new(socket: S) -> (Self, Closing<S>) {
-        let (returns, returned) = oneshot::channel();
-        let lingering = Lingering {
-            returns: Some(returns),
+impl<S, H> Lingering<S, H>
+where
+    S: AsyncRead + Unpin + Send + 'static,
+    H: Send + 'static,
+{
+    pub fn new(socket: S, held: H) -> Self {
+        Lingering {
             has_ended: false,
-            socket: Some(socket),
-        };
-        (lingering, Closing(returned))
+            peer_has_ended: false,
+            socket: Some((socket, held)),
+        }
     }
 
     fn socket(&mut self) -> Pin<&mut S> {
-        Pin::new(self.socket.as_mut().expect("it is not dropped"))
+        Pin::new(&mut self.socket.as_mut().expect("it is not dropped").0)
     }
 }
 
-impl<S: AsyncRead + Unpin> Closing<S> {
-    /// Waits until the socket may be closed.
-    pub async fn wait(self) {
-        let Ok(socket) = self.0.await else { return };
-        let mut rest = socket.take(DISCARDED_BYTES);
-        let mut nowhere = sink();
-        let reading = copy(&mut rest, &mut nowhere);
-        let _ = timeout(LINGER, reading).await;
-    }
-}
-
-impl<S> Drop for Lingering<S> {
+impl<S, H> Drop for Lingering<S, H>
+where
+    S: AsyncRead + Unpin + Send + 'static,
+    H: Send + 'static,
+{
     fn drop(&mut self) {
-        if let (true, Some(returns), Some(socket)) =
-            (self.has_ended, self.returns.take(), self.socket.take())
-        {
-            let _ = returns.send(socket);
+        if let (true, false, Some((socket, held)), Ok(runtime)) = (
+            self.has_ended,
+            self.peer_has_ended,
+            self.socket.take(),
+            Handle::try_current(),
+        ) {
+            runtime.spawn(async move {
+                let _held = held;
+                let mut rest = socket.take(DISCARDED_BYTES);
+                let _ = timeout(LINGER, copy(&mut rest, &mut sink())).await;
+            });
         }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Lingering<S> {
+impl<S, H> AsyncRead for Lingering<S, H>
+where
+    S: AsyncRead + Unpin + Send + 'static,
+    H: Send + Unpin + 'static,
+{
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -74,13 +83,17 @@ impl<S: AsyncRead + Unpin> AsyncRead for Lingering<S> {
         let (before, room) = (buffer.filled().len(), buffer.remaining());
         let read = ready!(self.socket().poll_read(context, buffer));
         if read.is_err() || (room > 0 && buffer.filled().len() == before) {
-            self.returns = None;
+            self.peer_has_ended = true;
         }
         Poll::Ready(read)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
+impl<S, H> AsyncWrite for Lingering<S, H>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    H: Send + Unpin + 'static,
+{
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -100,7 +113,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
     fn is_write_vectored(&self) -> bool {
         self.socket
             .as_ref()
-            .is_some_and(AsyncWrite::is_write_vectored)
+            .is_some_and(|(socket, _)| socket.is_write_vectored())
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

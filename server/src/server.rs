@@ -17,6 +17,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::connection::{Shared, serve};
 use crate::linger::Lingering;
+use crate::peer::Peer;
 use crate::socket::Rewound;
 
 /// The wait after `accept` failed because of missing descriptors or memory.
@@ -33,11 +34,6 @@ pub enum Listener {
     Unix(UnixListener),
 }
 
-/// Age at which a connection that began while the server drains gets GOAWAY: its calls are rejected,
-/// and a load balancer may connect its client to another server. At once would make clients connect
-/// without pause.
-const REJECTING: Duration = Duration::from_secs(1);
-
 #[derive(Clone, Copy, PartialEq)]
 enum Stage {
     Serving,
@@ -48,20 +44,20 @@ enum Stage {
 /// Notified when the server begins to drain, and again when it stops.
 pub struct Draining {
     stage: watch::Receiver<Stage>,
-    /// Whether the server drained before the connection began.
-    is_late: bool,
     /// HTTP/1.1 has no GOAWAY: the next answer has `connection: close`.
     is_http2: bool,
+    /// Whether the server drained before a connection of HTTP/2 began.
+    pub is_late: bool,
 }
 
 impl Draining {
     fn new(stage: &watch::Sender<Stage>, is_http2: bool) -> Self {
         let stage = stage.subscribe();
-        let is_late = *stage.borrow() != Stage::Serving;
+        let is_late = is_http2 && *stage.borrow() != Stage::Serving;
         Draining {
             stage,
-            is_late,
             is_http2,
+            is_late,
         }
     }
 
@@ -69,10 +65,7 @@ impl Draining {
     /// ended.
     pub async fn begun(&mut self) -> bool {
         loop {
-            if self.is_late {
-                tokio::time::sleep(REJECTING).await;
-                self.is_late = false;
-            } else if self.stage.changed().await.is_err() {
+            if self.stage.changed().await.is_err() {
                 std::future::pending().await // the server has ended, and soon this connection
             }
             let stops = *self.stage.borrow_and_update() == Stage::Stopping;
@@ -184,20 +177,24 @@ impl Server {
         }
     }
 
-    /// Serves an accepted connection until it ends. `_held` is dropped then.
+    /// Serves an accepted connection until it ends. `held` is dropped when its socket is closed.
     pub async fn shake_hands<S, H>(
         self: Arc<Self>,
         socket: S,
         name: String,
         address: Option<IpAddr>,
-        _held: H,
+        held: H,
     ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        H: Send + Unpin + 'static,
     {
         let tls = self.tls.lock().clone();
-        let (socket, closing) = Lingering::new(socket);
+        let socket = Lingering::new(socket, held);
         match tls {
-            None => self.serve_http(socket, name, address, None).await,
+            None => {
+                let peer = self.shared.peers.add(name, address, None);
+                self.serve_http(socket, peer).await;
+            }
             // Boxed: a TLS session would double the memory of each connection without one.
             Some(tls) => {
                 Box::pin(async move {
@@ -207,32 +204,24 @@ impl Server {
                     };
                     let shown = socket.get_ref().1.peer_certificates();
                     let certificate = shown.and_then(|chain| Some(chain.first()?.to_vec()));
-                    self.serve_http(socket, name, address, certificate).await;
+                    let peer = self.shared.peers.add(name, address, certificate);
+                    self.serve_http(socket, peer).await;
                 })
                 .await;
             }
         }
-        closing.wait().await;
     }
 
     /// Serves a connection after its TLS handshake, if any.
-    async fn serve_http<S>(
-        &self,
-        socket: S,
-        name: String,
-        address: Option<IpAddr>,
-        certificate: Option<Vec<u8>>,
-    ) where
+    async fn serve_http<S>(&self, socket: S, peer: Arc<Peer>)
+    where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let shared = self.shared.clone();
-        let first = first_bytes(socket, shared.settings.handshake_timeout).await;
-        let Some((socket, is_http2)) = first else {
-            return;
-        };
-        let draining = Draining::new(&self.stage, is_http2);
-        let peer = shared.peers.add(name, address, certificate);
-        serve(shared, socket, is_http2, peer, draining).await;
+        let most = self.shared.settings.handshake_timeout;
+        if let Some((socket, is_http2)) = first_bytes(socket, most).await {
+            let draining = Draining::new(&self.stage, is_http2);
+            serve(self.shared.clone(), socket, is_http2, peer, draining).await;
+        }
     }
 
     /// Counts a connection; `None` if its address has the maximum.
