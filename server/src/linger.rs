@@ -27,8 +27,8 @@ where
 {
     has_ended: bool,
     peer_has_ended: bool,
-    /// Always there until it is dropped.
-    socket: Option<(S, H)>,
+    /// Always there until it is dropped. Boxed: futures would keep room for several copies.
+    socket: Option<Box<(S, H)>>,
 }
 
 impl<S, H> Lingering<S, H>
@@ -40,7 +40,7 @@ where
         Lingering {
             has_ended: false,
             peer_has_ended: false,
-            socket: Some((socket, held)),
+            socket: Some(Box::new((socket, held))),
         }
     }
 
@@ -55,14 +55,14 @@ where
     H: Send + 'static,
 {
     fn drop(&mut self) {
-        if let (true, false, Some((socket, held)), Ok(runtime)) = (
+        if let (true, false, Some(socket), Ok(runtime)) = (
             self.has_ended,
             self.peer_has_ended,
             self.socket.take(),
             Handle::try_current(),
         ) {
             runtime.spawn(async move {
-                let _held = held;
+                let (socket, _held) = *socket;
                 let mut rest = socket.take(DISCARDED_BYTES);
                 let _ = timeout(LINGER, copy(&mut rest, &mut sink())).await;
             });
@@ -113,7 +113,7 @@ where
     fn is_write_vectored(&self) -> bool {
         self.socket
             .as_ref()
-            .is_some_and(|(socket, _)| socket.is_write_vectored())
+            .is_some_and(|socket| socket.0.is_write_vectored())
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

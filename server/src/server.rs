@@ -11,7 +11,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
@@ -121,18 +121,13 @@ impl Server {
     /// Serves; never returns.
     pub async fn run(self: Arc<Self>, listener: Listener) -> Infallible {
         tokio::spawn(self.shared.calls.clone().hand_out());
-        let places = Arc::new(Semaphore::new(self.shared.settings.max_connections));
         match listener {
-            Listener::Tcp(listener) => self.accept_tcp(listener, places).await,
-            Listener::Unix(listener) => self.accept_unix(listener, places).await,
+            Listener::Tcp(listener) => self.accept_tcp(listener).await,
+            Listener::Unix(listener) => self.accept_unix(listener).await,
         }
     }
 
-    async fn accept_tcp(
-        self: &Arc<Self>,
-        listener: TcpListener,
-        places: Arc<Semaphore>,
-    ) -> Infallible {
+    async fn accept_tcp(self: &Arc<Self>, listener: TcpListener) -> Infallible {
         loop {
             let (socket, address) = match listener.accept().await {
                 Ok(accepted) => accepted,
@@ -142,9 +137,6 @@ impl Server {
                 }
             };
             // Close it: a connection that stays in the backlog would wait for its timeout.
-            let Ok(place) = places.clone().try_acquire_owned() else {
-                continue;
-            };
             let Some(held) = self.hold(Some(address.ip())) else {
                 continue;
             };
@@ -152,63 +144,55 @@ impl Server {
             let family = if address.is_ipv4() { "ipv4" } else { "ipv6" };
             let name = format!("{family}:{address}");
             let shaking = self.clone();
-            tokio::spawn(shaking.shake_hands(socket, name, Some(address.ip()), (place, held)));
+            tokio::spawn(shaking.shake_hands(socket, name, Some(address.ip()), held));
         }
     }
 
-    async fn accept_unix(
-        self: &Arc<Self>,
-        listener: UnixListener,
-        places: Arc<Semaphore>,
-    ) -> Infallible {
+    async fn accept_unix(self: &Arc<Self>, listener: UnixListener) -> Infallible {
         loop {
             let Ok((socket, _)) = listener.accept().await else {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            };
-            let Ok(place) = places.clone().try_acquire_owned() else {
                 continue;
             };
             let Some(held) = self.hold(None) else {
                 continue;
             };
             let shaking = self.clone();
-            tokio::spawn(shaking.shake_hands(socket, "unix:".into(), None, (place, held)));
+            tokio::spawn(shaking.shake_hands(socket, "unix:".into(), None, held));
         }
     }
 
     /// Serves an accepted connection until it ends. `held` is dropped when its socket is closed.
-    pub async fn shake_hands<S, H>(
+    pub fn shake_hands<S, H>(
         self: Arc<Self>,
         socket: S,
         name: String,
         address: Option<IpAddr>,
         held: H,
-    ) where
+    ) -> impl Future<Output = ()> + Send
+    where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         H: Send + Unpin + 'static,
     {
         let tls = self.tls.lock().clone();
         let socket = Lingering::new(socket, held);
-        match tls {
-            None => {
+        async move {
+            let Some(tls) = tls else {
                 let peer = self.shared.peers.add(name, address, None);
-                self.serve_http(socket, peer).await;
-            }
+                return self.serve_http(socket, peer).await;
+            };
             // Boxed: a TLS session would double the memory of each connection without one.
-            Some(tls) => {
-                Box::pin(async move {
-                    let most = self.shared.settings.handshake_timeout;
-                    let Ok(Ok(socket)) = timeout(most, tls.accept(socket)).await else {
-                        return;
-                    };
-                    let shown = socket.get_ref().1.peer_certificates();
-                    let certificate = shown.and_then(|chain| Some(chain.first()?.to_vec()));
-                    let peer = self.shared.peers.add(name, address, certificate);
-                    self.serve_http(socket, peer).await;
-                })
-                .await;
-            }
+            let serving = Box::pin(async move {
+                let most = self.shared.settings.handshake_timeout;
+                let Ok(Ok(socket)) = timeout(most, tls.accept(socket)).await else {
+                    return;
+                };
+                let shown = socket.get_ref().1.peer_certificates();
+                let certificate = shown.and_then(|chain| Some(chain.first()?.to_vec()));
+                let peer = self.shared.peers.add(name, address, certificate);
+                self.serve_http(socket, peer).await;
+            });
+            serving.await;
         }
     }
 
@@ -218,14 +202,18 @@ impl Server {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let most = self.shared.settings.handshake_timeout;
-        if let Some((socket, is_http2)) = first_bytes(socket, most).await {
-            let draining = Draining::new(&self.stage, is_http2);
-            serve(self.shared.clone(), socket, is_http2, peer, draining).await;
-        }
+        let Some((socket, is_http2)) = first_bytes(socket, most).await else {
+            return;
+        };
+        let draining = Draining::new(&self.stage, is_http2);
+        serve(self.shared.clone(), socket, is_http2, peer, draining).await;
     }
 
-    /// Counts a connection; `None` if its address has the maximum.
+    /// Counts a connection; `None` if there are the maximum, in all or of its address.
     fn hold(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Held> {
+        if self.connections() >= self.shared.settings.max_connections {
+            return None;
+        }
         let most = self.shared.settings.max_connections_per_address;
         if let (Some(address), true) = (address, most > 0) {
             let mut of_address = self.of_address.lock();
