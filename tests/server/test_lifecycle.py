@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from io import StringIO
 from pathlib import Path
+from time import sleep
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -135,6 +136,17 @@ def test_a_running_call_is_finished_before_the_server_stops(serve: Serve) -> Non
         assert finish(call) == 200
     assert server.wait() == 0
     assert server.log[-1]["event"] == "stopped"
+
+
+def test_a_call_that_is_being_computed_is_answered_during_the_drain(serve: Serve) -> None:
+    server = serve(*SLOW_FLAGS, "--grace-seconds", "600", environment=WITHOUT_CORE)
+    seconds = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a" * 4000)
+    running = server.stub.Count.future(seconds)
+    while not server.metric("bytepair_in_flight") and not running.done():
+        sleep(0.001)
+    server.terminate()
+    assert running.result().count == 500
+    assert server.wait() == 0
 
 
 def test_a_new_call_is_rejected_during_the_drain(serve: Serve) -> None:
