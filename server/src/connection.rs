@@ -150,8 +150,9 @@ async fn reached(timer: &mut Option<Pin<Box<Sleep>>>) {
 struct Answering {
     response: Responding,
     origin: Option<HeaderValue>,
+    shared: Arc<Shared>,
     peer: Arc<Peer>,
-    limit: u32,
+    is_http1: bool,
     is_answered: bool,
 }
 
@@ -163,6 +164,11 @@ impl Future for Answering {
         if let Some(origin) = self.origin.take() {
             cors::allow(response.headers_mut(), origin);
         }
+        let most_age = self.shared.settings.max_connection_age;
+        if self.is_http1 && self.peer.is_ending(most_age) {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(header::CONNECTION, close);
+        }
         self.is_answered = true;
         Poll::Ready(Ok(response))
     }
@@ -171,13 +177,15 @@ impl Future for Answering {
 impl Drop for Answering {
     fn drop(&mut self) {
         if !self.is_answered {
-            self.peer.abandon(self.limit);
+            let limit = self.shared.settings.max_abandoned_per_second;
+            self.peer.abandon(limit);
         }
     }
 }
 
 fn answer(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming>) -> Answering {
     let origin = cors::allowed(&shared.settings.cors_origins, &request);
+    let is_http1 = request.version() < http::Version::HTTP_2;
     let at_once = if let (Some(origin), true) = (&origin, cors::is_preflight(&request)) {
         let requested = request
             .headers()
@@ -192,8 +200,9 @@ fn answer(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming>) ->
             None => respond(shared, peer, request),
         },
         origin,
+        shared: shared.clone(),
         peer: peer.clone(),
-        limit: shared.settings.max_abandoned_per_second,
+        is_http1,
         is_answered: false,
     }
 }

@@ -226,15 +226,8 @@ async fn by_protocols(
 }
 
 async fn pass_on(shared: &Shared, parts: Parts, body: ReadAhead) -> Response<Body> {
-    let peer = parts.extensions.get::<Arc<Peer>>().cloned();
-    let is_http1 = parts.version < http::Version::HTTP_2;
     let request = Request::from_parts(parts, body);
-    let mut response = shared.protocols.answer(request).await;
-    let most_age = shared.settings.max_connection_age;
-    if is_http1 && peer.is_some_and(|peer| peer.is_ending(most_age)) {
-        let close = HeaderValue::from_static("close");
-        response.headers_mut().insert(header::CONNECTION, close);
-    }
+    let response = shared.protocols.answer(request).await;
     response.map(|body| Body::Protocols(body.into()))
 }
 

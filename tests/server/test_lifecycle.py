@@ -192,6 +192,9 @@ def test_a_connection_of_http_1_ends_with_an_answer_during_the_drain(serve: Serv
         assert post(before) == (200, None)
         with draining(server):
             assert post(before) == post(late) == (503, "close")
+            late.request("GET", "/unknown")
+            with late.getresponse() as answer:
+                assert answer.getheader("connection") == "close"
 
 
 def test_a_call_that_exceeds_the_grace_time_gets_a_status(serve: Serve) -> None:
