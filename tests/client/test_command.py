@@ -276,6 +276,11 @@ def test_standard_error_may_be_closed(shell: Shell) -> None:
 def test_wrong_usage(shell: Shell, arguments: tuple[str, ...]) -> None:
     shell(*arguments, status=2, errors="usage: bytepair")
     shell("count", "--timeout", "0", status=2, errors="timeout: ")
+    encoding = "--encoding", "any"
+    bytes_ = "decode", *encoding, "--errors", "bytes", "--json", "missing"
+    shell(*bytes_, status=2, errors="cannot be combined with --json")
+    several = "truncate", *encoding, "--max-tokens", "1", "missing", "missing"
+    shell(*several, status=2, errors="needs --json")
     shell("count", "--encoding", os.fsdecode(b"\xff"), status=2, errors="encoding: not UTF-8")
 
 

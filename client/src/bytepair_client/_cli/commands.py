@@ -170,6 +170,10 @@ def each_input(of_input: OfInput) -> Run:
 
     @wraps(of_input)
     def run(client: TokenizerClient, args: Namespace) -> ExitStatus:
+        if args.command == "decode" and args.errors == "bytes" and args.json:
+            raise CommandError("--errors bytes cannot be combined with --json", ExitStatus.USAGE)
+        if args.command == "truncate" and len(args.files) > 1 and not args.json:
+            raise CommandError("truncating several files needs --json", ExitStatus.USAGE)
         as_json = args.json and args.command != "split"  # which always writes JSON
         results = Results(as_json=as_json)
         writes = args.command != "count" and not as_json
@@ -241,8 +245,6 @@ def encode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
 def decode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Write the text of token ids exactly, with no line end added."""
     skips, as_bytes = args.skip_special_tokens, args.errors == "bytes"
-    if as_bytes and args.json:
-        raise CommandError("--errors bytes cannot be combined with --json", ExitStatus.USAGE)
     if source.is_large:
         stream = client.decode_stream(
             source.ids(),
@@ -272,8 +274,6 @@ def decode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
 @each_input
 def truncate(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Write as much of a file as fits, with no line end added. Several files need --json."""
-    if len(args.files) > 1 and not args.json:
-        raise CommandError("truncating several files needs --json", ExitStatus.USAGE)
     response = client.with_raw_response.truncate(
         source.whole_text(),
         args.max_tokens,

@@ -200,8 +200,6 @@ class Results:
         except (errors.Overloaded, errors.QuotaExceeded):  # the next input would fail too
             raise
         except _OF_ONE_INPUT as error:
-            if isinstance(error, CommandError) and error.status is ExitStatus.USAGE:
-                raise
             reason, problem = None, str(error)
             if isinstance(error, errors.TokenizerError):
                 reason, problem = error.reason, in_options(problem)
