@@ -259,9 +259,9 @@ class StreamState(ABC, Generic[Response, Plain]):
             seconds is not None
             and (self.buffer.can_rewind or self._to_read_again is not None)
             and not self.over
-            and await self.wait(seconds + self.client._rate_limiter.wait())
         ):
-            self.begin(self._rewind())
+            if await self.wait(seconds + self.client._rate_limiter.wait()):
+                self.begin(self._rewind())
             return ()
         values: Iterable[Plain] = ()
         if self._extra is not None:
