@@ -248,7 +248,7 @@ class BaseClient(ABC):
         elif "Failed parsing HTTP/2" in failure.message:
             failure.message = f"something that is not a gRPC server answers at {self.target}"
         elif "Connection refused" in failure.message:  # by another address of the host
-            failure.message = f"no gRPC server answers at {self.target}"
+            failure.message = f"no gRPC server answered at {self.target}; it may be starting"
 
     async def _find_fault(self) -> str | None:
         return self._connection_fault()
