@@ -216,7 +216,7 @@ PROVOKED_ELSEWHERE = {
 def test_a_long_delay_is_written_out() -> None:
     failed = status.failure_of(errors.QuotaExceeded("input_bytes_per_second", 1e4, 1600.4))
     assert failed is not None
-    assert failed.message.endswith("try again in 1600.40 s")
+    assert failed.message.endswith("try again in 1600.400 s")
 
 
 def test_a_delay_longer_than_a_duration_is_its_maximum() -> None:

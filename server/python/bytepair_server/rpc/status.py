@@ -383,7 +383,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
     errors.QuotaExceeded: _row(
         Code.RESOURCE_EXHAUSTED,
         "QUOTA_EXCEEDED",
-        "this caller has used up its quota of {limit} {quota}; try again in {retry_seconds:.2f} s",
+        "this caller has used up its quota of {limit} {quota}; try again in {retry_seconds:.3f} s",
         *("quota", "limit"),
     ),
     errors.Draining: _row(
