@@ -27,6 +27,7 @@ from bytepair_client import (
 )
 from conftest import Serve
 from support.clients import Clients
+from support.scripted import details
 from support.scripted_streams import Open, ScriptedStreams, echo, text
 from support.serving import RunningServer
 
@@ -93,6 +94,35 @@ def test_a_stream_may_be_closed_while_it_waits_for_the_rate_limit(clients: Clien
         stream.close()
         reader.join(30)
         assert (ends, len(server.metadata)) == ([None], 1)
+
+
+def test_a_client_may_be_closed_while_a_stream_waits_for_a_quota(clients: Clients) -> None:
+    def reject(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        del requests
+        status = grpc.StatusCode.RESOURCE_EXHAUSTED
+        rejection = details(
+            "QUOTA_EXCEEDED", status, {"quota": "calls", "limit": "1"}, delay_ms=600_000
+        )
+        context.set_trailing_metadata((("grpc-status-details-bin", rejection),))
+        context.abort(status, "later")
+        yield b""
+
+    with ScriptedStreams(reject) as server:
+        client = clients(server.target, encoding="e", wait_for_quota=True)
+        failures: list[BaseException] = []
+
+        def read() -> None:
+            try:
+                next(client.decode_stream([1]))
+            except ClientClosed as error:
+                failures.append(error)
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        wait_for(lambda: bool(server.metadata and client._sleepers))
+        client.close()
+        reader.join(30)
+        assert (len(failures), len(server.metadata)) == (1, 1)
 
 
 def test_a_stream_has_a_deadline_only_if_it_is_given_one(clients: Clients) -> None:

@@ -23,7 +23,11 @@ def ok(context: grpc.ServicerContext) -> bytes:
 
 
 def details(
-    reason: str, status: grpc.StatusCode, metadata: dict[str, str], domain: str = "bytepair"
+    reason: str,
+    status: grpc.StatusCode,
+    metadata: dict[str, str],
+    domain: str = "bytepair",
+    delay_ms: int = 1500,
 ) -> bytes:
     """Return status details as the service sends them, with one of an unknown type."""
     message = status_pb2.Status(code=status.value[0], message="why")
@@ -34,7 +38,9 @@ def details(
             field_violations=[error_details_pb2.BadRequest.FieldViolation(field="a_field")]
         ),
         error_details_pb2.RetryInfo(
-            retry_delay=duration_pb2.Duration(seconds=1, nanos=500_000_000)
+            retry_delay=duration_pb2.Duration(
+                seconds=delay_ms // 1000, nanos=delay_ms % 1000 * 1_000_000
+            )
         ),
     ):
         message.details.add().Pack(detail)

@@ -10,7 +10,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from threading import Event, Lock
+from threading import Lock
 from time import monotonic
 from typing import Any, ClassVar, Final, Never
 
@@ -52,6 +52,7 @@ class BaseClient(ABC):
     """
 
     _grpc: ClassVar[Any]  # grpc or grpc.aio, which makes the channel
+    _event: ClassVar[Any]  # the class of events to wait for
 
     def __init__(
         self,
@@ -135,7 +136,8 @@ class BaseClient(ABC):
             self.target, self._server_name, *sizes, keepalive, user_agent
         )
         self._lock = Lock()  # for opening and closing
-        self._closed = Event()
+        self._closed = False
+        self._sleepers: set[Any] = set()  # the events that end the sleeps under way
         self._channel: Any = None
         self._rpcs: dict[str, Callable[..., Any]] = {}
 
@@ -147,8 +149,8 @@ class BaseClient(ABC):
         """Send a request and wait for the response, for these seconds. Raises gRPC's errors."""
 
     @abstractmethod
-    async def _sleep(self, seconds: float) -> None:
-        """Sleep. Raises ClientClosed if the client is closed meanwhile."""
+    async def _wait_for(self, event: Any, seconds: float) -> None:
+        """Wait until an event is set, for at most these seconds."""
 
     @abstractmethod
     async def _collect(self, stream: StreamCall[Any, Any]) -> list[Any]:
@@ -160,12 +162,25 @@ class BaseClient(ABC):
     ) -> None:
         """Run `function` on all arguments, MAX_UNDER_WAY at a time; `take` the results in order."""
 
+    async def _sleep(self, seconds: float, woken: Any = None) -> None:
+        """Sleep until `woken`, an event, is set. Raises ClientClosed if the client is closed before
+        or meanwhile."""
+        woken = self._event() if woken is None else woken
+        self._sleepers.add(woken)
+        try:
+            if seconds and not self._closed:
+                await self._wait_for(woken, seconds)
+        finally:
+            self._sleepers.discard(woken)
+        if self._closed:
+            raise self._closed_error()
+
     def _rpc(self, method: Method[Any, Any]) -> Callable[..., Any]:
         """The gRPC callable of `method`. The first use opens the channel."""
         rpc = self._rpcs.get(method.path)
-        if rpc is None or self._closed.is_set():
+        if rpc is None or self._closed:
             with self._lock:
-                if self._closed.is_set():
+                if self._closed:
                     raise self._closed_error()
                 if self._channel is None and self._credentials is None:
                     self._channel = self._grpc.insecure_channel(self.target, self._arguments)
@@ -182,8 +197,10 @@ class BaseClient(ABC):
     def _take_channel(self) -> Any:
         """Mark the client as closed. Returns the channel to close; None if there is none."""
         with self._lock:
-            self._closed.set()
+            self._closed = True
             channel, self._channel = self._channel, None
+        for woken in tuple(self._sleepers):
+            woken.set()
         return channel
 
     async def _execute(self, call: Call[Response, Any]) -> Response:
@@ -304,7 +321,7 @@ class Attempts:
 
     def wait(self, failure: errors.TokenizerError) -> float | None:
         """Seconds to wait before the next attempt; None if the failure is not retried."""
-        if self._client._closed.is_set():
+        if self._client._closed:
             return None
         if self._client._waits_for_quota and isinstance(failure, errors.QuotaExceeded):
             seconds = QUOTA_WAIT_S if failure.retry_after is None else failure.retry_after

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from itertools import chain
 from typing import Any, ClassVar, Concatenate, Self
 
@@ -71,6 +73,7 @@ class TokenizerClient(BaseClient):
     """
 
     _grpc: ClassVar = grpc
+    _event: ClassVar = threading.Event
 
     encode = plain(encoding.encode)
     encode_with_offsets = plain(encoding.encode_with_offsets)
@@ -130,13 +133,12 @@ class TokenizerClient(BaseClient):
         try:
             return rpc(request, timeout=seconds, metadata=self._metadata)
         except ValueError as error:
-            if self._closed.is_set():  # by another thread, after _rpc
+            if self._closed:  # by another thread, after _rpc
                 raise self._closed_error() from error
             raise
 
-    async def _sleep(self, seconds: float) -> None:
-        if self._closed.wait(seconds):
-            raise self._closed_error()
+    async def _wait_for(self, event: threading.Event, seconds: float) -> None:
+        event.wait(seconds)
 
     async def _collect(self, stream: StreamCall[Any, Any]) -> list[Any]:
         with Stream(self, stream) as responses:
@@ -236,6 +238,7 @@ class AsyncTokenizerClient(BaseClient):
     """
 
     _grpc: ClassVar = grpc.aio
+    _event: ClassVar = asyncio.Event
 
     encode = async_plain(encoding.encode)
     encode_with_offsets = async_plain(encoding.encode_with_offsets)
@@ -293,16 +296,15 @@ class AsyncTokenizerClient(BaseClient):
         try:
             return await response
         except asyncio.CancelledError as error:
-            if self._closed.is_set() and not is_being_cancelled():
+            if self._closed and not is_being_cancelled():
                 # close() cancelled the call, not this task.
                 message = f"{self.target}: the client was closed during the call"
                 raise Cancelled(message, code=grpc.StatusCode.CANCELLED.name) from error
             raise
 
-    async def _sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-        if self._closed.is_set():
-            raise self._closed_error()
+    async def _wait_for(self, event: asyncio.Event, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(event.wait(), seconds)
 
     async def _collect(self, stream: StreamCall[Any, Any]) -> list[Any]:
         async with AsyncStream(self, stream) as responses:

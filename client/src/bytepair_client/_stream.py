@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from contextvars import copy_context
 from typing import Any, Generic, Self, cast
 
@@ -69,12 +69,6 @@ class _ThreadState(StreamState[Response, Plain]):
 
     async def until(self, condition: Callable[[], bool]) -> None:
         self.lock.wait_for(condition)
-
-    async def wait(self, seconds: float) -> bool:
-        with self.lock:
-            self.attempt += 1
-            self.changed()
-            return not self.lock.wait_for(lambda: self.over, seconds)
 
     def begin(self, source: Source | None) -> None:
         attempt = self.attempt
@@ -152,13 +146,6 @@ class _TaskState(StreamState[Response, Plain]):
 
     def is_cancelled(self) -> bool:
         return is_being_cancelled()
-
-    async def wait(self, seconds: float) -> bool:
-        self.attempt += 1
-        self.changed()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self.until(lambda: self.over), seconds)
-        return not self.over
 
     def begin(self, source: Source | None) -> None:
         requests = self._requests(self.attempt)

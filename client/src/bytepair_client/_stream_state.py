@@ -40,6 +40,7 @@ class StreamState(ABC, Generic[Response, Plain]):
         self.source_ended = False  # or failed
         self.failure: BaseException | None = None  # of the source, or for an invalid item of it
         self.over = False  # for the reader
+        self._woken = client._event()  # set when the stream is closed
         self.attempt = 0  # requests of earlier attempts end
         self.readings = 0  # how often the source was read again; earlier readings stop
         # A source that was started is not kept, so that it ends when its reader is dropped.
@@ -65,10 +66,6 @@ class StreamState(ABC, Generic[Response, Plain]):
         """Wait until a change makes the condition true. Called with the lock."""
 
     @abstractmethod
-    async def wait(self, seconds: float) -> bool:
-        """Wait before an attempt. Returns False if the stream was closed meanwhile."""
-
-    @abstractmethod
     def begin(self, source: Any) -> None:
         """Start an attempt, and start reading the source unless it is None."""
 
@@ -84,6 +81,7 @@ class StreamState(ABC, Generic[Response, Plain]):
             call.cancel()  # before the requests end, or the server takes the stream for complete
         with self.lock:
             self.over = True
+            self._woken.set()
             self.changed()
         return None
 
@@ -190,6 +188,15 @@ class StreamState(ABC, Generic[Response, Plain]):
             self.stop(cancel=True)
             raise
         return self._ready.popleft() if self._ready else None
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait before an attempt. Returns False if the stream was closed meanwhile. Raises
+        ClientClosed if the client was."""
+        with self.lock:
+            self.attempt += 1
+            self.changed()
+        await self.client._sleep(seconds, self._woken)
+        return not self.over
 
     async def _read_from(self, call: Any) -> Iterable[Plain]:
         """Read the next response. Returns its values; none at the end and on resuming."""
