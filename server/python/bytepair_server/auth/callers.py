@@ -1,20 +1,24 @@
 """Identify the caller: by API key, by client certificate, or as `anonymous`.
 
 Only credentials identify a caller, never the content of a request.
+
+Of a client certificate only subject alternative names of two kinds are used: host names ("dns:")
+and URIs ("uri:", such as SPIFFE ids). The common name, addresses and e-mail addresses are ignored.
+A name must equal a configured one: no wildcards, no suffixes. Host names are compared
+case-insensitively.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from bytepair_server.auth import api_keys
 from bytepair_server.auth.api_keys import Keys
-from bytepair_server.auth.certificates import Peer, by_name, caller_of
-from bytepair_server.config.callers import CallerTable
 from bytepair_server.config.loader import ConfigurationError
-from bytepair_server.config.settings import Settings
+from bytepair_server.config.settings import CallerTable, Settings
 from bytepair_server.errors import Unauthenticated
 from bytepair_server.rpc.call import ANONYMOUS
 
@@ -22,6 +26,68 @@ from bytepair_server.rpc.call import ANONYMOUS
 DEFAULT_CALLER: Final = "default"
 
 _SCHEME: Final = "bearer "
+
+#: Parsed certificates that are cached: each call looks up its certificate.
+_CACHED_CERTIFICATES: Final = 1024
+
+#: The kind of a name, "dns" or "uri", and its value.
+Name = tuple[str, str]
+
+
+class Peer(Protocol):
+    """The connection of a call."""
+
+    @property
+    def certificate(self) -> bytes | None:
+        """The verified client certificate, as DER; None without one."""
+
+
+def _by_name(callers: Mapping[str, CallerTable]) -> dict[Name, str]:
+    """Callers by the kind and value of each name of their certificates.
+
+    Raises:
+        ConfigurationError: Two callers share a name.
+    """
+    found: dict[Name, str] = {}
+    for caller, table in callers.items():
+        for name in table.certificates:
+            kind, _, value = name.partition(":")
+            other = found.setdefault((kind, _normal(kind, value)), caller)
+            if other != caller:
+                raise ConfigurationError(
+                    f"callers.{caller}.certificates: {name!r} already belongs to {other!r}"
+                )
+    return found
+
+
+def _caller_of(certificate: bytes | None, callers: Mapping[Name, str]) -> str | None:
+    """The only caller with a name in a certificate; None if there is none or more than one."""
+    names = () if certificate is None else _names(certificate)
+    found = {callers[name] for name in names if name in callers}
+    return found.pop() if len(found) == 1 else None
+
+
+@lru_cache(_CACHED_CERTIFICATES)
+def _names(der: bytes) -> tuple[Name, ...]:
+    """The kind and value of each name in a certificate; empty if it cannot be parsed. This is done
+    here because some libraries cut a name at its first NUL: "billing\\0.example.org"."""
+    from cryptography import x509  # costs megabytes, and only certificates need it
+
+    try:
+        extensions = x509.load_der_x509_certificate(der).extensions
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except Exception:  # the library raises errors without a common base class
+        return ()
+    of_hosts = names.get_values_for_type(x509.DNSName)
+    uris = names.get_values_for_type(x509.UniformResourceIdentifier)
+    return (
+        *(("dns", _normal("dns", each)) for each in of_hosts),
+        *(("uri", each) for each in uris),
+    )
+
+
+def _normal(kind: str, value: str) -> str:
+    return value.lower() if kind == "dns" else value
 
 
 class Callers:
@@ -31,7 +97,7 @@ class Callers:
         self, keys: Keys | None = None, tables: Mapping[str, CallerTable] | None = None
     ) -> None:
         tables = tables or {}
-        self._by_name: Final = by_name(tables)
+        self._by_name: Final = _by_name(tables)
         self._groups: Final = {
             caller: table.group for caller, table in tables.items() if table.group is not None
         }
@@ -80,7 +146,7 @@ class Callers:
             # not help to find the key.
             caller = keys.by_hash.get(api_keys.hashed(authorization[len(_SCHEME) :].strip()))
         elif self._by_name:
-            caller = caller_of(peer.certificate, self._by_name)
+            caller = _caller_of(peer.certificate, self._by_name)
         elif keys is None:
             return ANONYMOUS
         else:
