@@ -1,11 +1,11 @@
-"""The loaded encodings, by name and alias, each verified before it is served."""
+"""The loaded encodings and chat formats, each encoding verified before it is served."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from bytepair_engine import (
     Encoding,
@@ -15,13 +15,18 @@ from bytepair_engine import (
     get_encoding,
     load_encoding,
 )
-from bytepair_engine.chat import ChatFormat, UnknownChatFormat
+from bytepair_engine.chat import (
+    BadTemplate,
+    ChatFormat,
+    UnknownChatFormat,
+    get_chat_format,
+    list_chat_formats,
+)
 from bytepair_engine.vocabulary.names import Names, nearest
 
-from bytepair_server import chat_formats
 from bytepair_server.config.aliases import aliases_of
 from bytepair_server.config.loader import ConfigurationError
-from bytepair_server.config.settings import Settings
+from bytepair_server.config.settings import ChatFormatTable, Settings
 from bytepair_server.errors import FingerprintMismatch
 
 #: The text of the self-test: several scripts, digits, whitespace runs, an emoji.
@@ -184,7 +189,7 @@ def load(settings: Settings, base_dir: Path) -> Catalog:
     if not entries:
         raise ConfigurationError("no encoding can be served: " + "; ".join(failed.values()))
     configured = {entry.name for entry in entries} | failed.keys()
-    formats = chat_formats.load(settings, base_dir, configured)
+    formats = _chat_formats(settings, base_dir, configured)
     catalog = Catalog(entries, failed, aliases, formats)
     if not catalog.all_native and not settings.allow_reference_backend:
         raise ConfigurationError(
@@ -242,3 +247,44 @@ def verified(encoding: Encoding, other_names: list[str]) -> Entry:
             f"{encoding.name}: the self-test's text is counted wrongly; reinstall bytepair-engine"
         )
     return Entry(encoding, encoding.name, encoding.fingerprint, tuple(sorted(other_names)))
+
+
+def _chat_formats(
+    settings: Settings, base_dir: Path, encodings: Collection[str]
+) -> dict[str, ChatFormat]:
+    """The chat formats by name, for encodings of these canonical names.
+
+    Raises:
+        ConfigurationError: A table or its file is invalid, or names clash.
+    """
+    found: dict[str, ChatFormat] = {name: get_chat_format(name) for name in list_chat_formats()}
+    for table in settings.chat_formats:
+        setting = f"chat_formats.{table.name}"
+        if table.name in found:
+            raise ConfigurationError(f"{setting}: a chat format already has this name; rename it")
+        unknown = [name for name in table.encodings if name not in encodings]
+        if unknown:
+            raise ConfigurationError(
+                f"{setting}: encodings: no encoding of this canonical name is loaded: {unknown[0]}"
+            )
+        found[table.name] = _chat_format(setting, table, base_dir)
+    return found
+
+
+def _chat_format(setting: str, table: ChatFormatTable, base_dir: Path) -> ChatFormat:
+    try:
+        from bytepair_engine.chat.templates import load_template
+    except ImportError:
+        raise ConfigurationError(
+            f"{setting}: chat templates need Jinja2; install bytepair-engine[templates]"
+        ) from None
+    path = base_dir / table.file
+    given: Mapping[str, Any] = table.model_dump(exclude={"name", "file"})
+    try:
+        return load_template(table.name, path, **given)
+    except BadTemplate as error:
+        line = "" if error.line is None else f", line {error.line} of the template"
+        raise ConfigurationError(f"{setting}: {path}{line}: {error.fault}") from None
+    except (OSError, ValueError) as error:  # ValueError: the path holds a NUL
+        reason = getattr(error, "strerror", None) or "no such path"
+        raise ConfigurationError(f"{setting}: {path}: cannot be read: {reason}") from None
