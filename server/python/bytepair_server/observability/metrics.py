@@ -7,17 +7,22 @@ names of encodings that are not served, so that the operator learns of them.
 
 from __future__ import annotations
 
+import os
 import platform
 import re
-from collections.abc import Callable, Iterable, Sequence
+import resource
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 import grpc
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
 
 from bytepair_server import __version__
 from bytepair_server.catalog import Catalog
-from bytepair_server.observability.processes import Processes
 from bytepair_server.workers.shared_memory import Block
 from bytepair_server.workers.shared_metrics import (
     OTHER,
@@ -50,6 +55,10 @@ _SECONDS: Final = (
     *(0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
 )
+#: Metrics of processes of which the smallest counts; of others, the sum.
+_SMALLEST: Final = ("process_start_time_seconds", "process_max_fds")
+_CPU: Final = "process_cpu_seconds"
+_MEMORY: Final = "process_resident_memory_bytes"
 
 
 class Metrics:
@@ -256,3 +265,48 @@ class RpcMetrics:
         if reason:
             self._metrics.errors.labels(self._rpc, reason).inc()
         self._metrics.seconds.labels(self._rpc, encoding).observe(seconds)
+
+
+class Processes(Collector):
+    """CPU time, memory, open files and start time, on Linux.
+
+    Attributes:
+        ids: Returns the process ids at each scrape.
+    """
+
+    def __init__(self) -> None:
+        """Cover this process."""
+        self.ids: Callable[[], Iterable[int]] = lambda: (os.getpid(),)
+
+    def collect(self) -> Iterator[Metric]:
+        ids = tuple(self.ids())
+        families: dict[str, Metric] = {}
+        values: dict[str, list[float]] = {}
+        for process in ids:
+            for family in ProcessCollector(registry=None, pid=partial(int, process)).collect():
+                families.setdefault(family.name, family)
+                values.setdefault(family.name, []).append(family.samples[0].value)
+        for name, family in families.items():
+            value = (min if name in _SMALLEST else sum)(values[name])
+            if name == _CPU and len(ids) > 1:
+                value += _ended_cpu_seconds()  # of workers that have ended
+            elif name == _MEMORY and len(ids) > 1:
+                # Count shared pages once.
+                shares = [_proportional_bytes(process) for process in ids]
+                value = sum(shares) if all(shares) else value
+            family.samples = [family.samples[0]._replace(value=value)]
+            yield family
+
+
+def _ended_cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _proportional_bytes(process: int) -> int:
+    """A process's proportional set size; 0 if the kernel does not say."""
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
