@@ -16,7 +16,7 @@ import grpc
 import pytest
 from bytepair.v1 import tokenizer_pb2
 from bytepair_server.auth.callers import Callers
-from bytepair_server.config.callers import CallerTable
+from bytepair_server.config.settings import CallerTable
 from bytepair_server.errors import Unauthenticated
 from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc

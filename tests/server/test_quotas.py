@@ -10,7 +10,7 @@ from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_server.auth.api_keys import Keys
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.quotas import Bucket, Quota, Quotas
-from bytepair_server.config.callers import CallerTable, QuotaTable
+from bytepair_server.config.settings import CallerTable, QuotaTable
 from bytepair_server.errors import QuotaExceeded
 from bytepair_server.workers.shared_quotas import QuotaStore
 from support.failures import Failed, failure

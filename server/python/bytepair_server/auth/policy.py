@@ -13,8 +13,8 @@ from bytepair.v1 import text_pb2
 
 from bytepair_server.auth.callers import Callers
 from bytepair_server.catalog import Catalog, Entry
-from bytepair_server.config.callers import Ceiling
 from bytepair_server.config.loader import ConfigurationError
+from bytepair_server.config.settings import Ceiling
 from bytepair_server.errors import FormatNotPermitted, InvalidField, SpecialTokenNotPermitted
 
 #: In `allowed_special`: every special token of the ceiling. In a ceiling: every special token.

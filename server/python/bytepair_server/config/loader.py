@@ -17,8 +17,13 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from bytepair_server import __version__
-from bytepair_server.config.callers import CallerTable, QuotaTable
-from bytepair_server.config.settings import FILE_ONLY, ChatFormatTable, Settings
+from bytepair_server.config.settings import (
+    FILE_ONLY,
+    CallerTable,
+    ChatFormatTable,
+    QuotaTable,
+    Settings,
+)
 from bytepair_server.config.types import problem
 
 PREFIX: Final = "BYTEPAIR_"
