@@ -10,7 +10,7 @@ from bytepair.v1 import chat_pb2
 from bytepair_engine.chat import InvalidChat
 from bytepair_server.errors import InvalidField, InvalidText
 from bytepair_server.rpc.chat_messages import messages_of, parts_of_chat, take_chat
-from bytepair_server.rpc.parsed import take_named_texts
+from bytepair_server.rpc.wire import take_named_texts
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st

@@ -9,8 +9,7 @@ from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_engine import get_encoding
 from bytepair_engine.backends.varint import pack, unpack, unpack_slowly
 from bytepair_server.errors import InvalidField, InvalidText
-from bytepair_server.rpc.parsed import take_ids, take_items
-from bytepair_server.rpc.wire_fields import element, field, number_of
+from bytepair_server.rpc.wire import element, field, number_of, take_ids, take_items
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_server.errors import InvalidField, InvalidText
-from bytepair_server.rpc.parsed import take_text, take_texts
-from bytepair_server.rpc.wire_fields import element
+from bytepair_server.rpc.wire import element, take_text, take_texts
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st

@@ -14,7 +14,7 @@ from bytepair_engine.chat.messages import Part, Structured
 
 from bytepair_server.rpc import wire
 from bytepair_server.rpc.options import chosen
-from bytepair_server.rpc.parsed import Named, take_named_texts
+from bytepair_server.rpc.wire import Named, take_named_texts
 
 #: Beside these two fields a message rarely has others.
 _CONTENT: Final = chat_pb2.ChatMessage.CONTENT_FIELD_NUMBER

@@ -16,7 +16,7 @@ from bytepair_engine.backends.text_length import text_length
 
 from bytepair_server.auth.policy import SpecialRule
 from bytepair_server.errors import InvalidText, SpecialTokenInSegment
-from bytepair_server.rpc import wire_fields
+from bytepair_server.rpc import wire
 from bytepair_server.rpc.call import Call
 
 #: Separates joined texts: a byte that never occurs in UTF-8.
@@ -92,7 +92,7 @@ def encode(
             packed = encoding.encode_packed(content, **rule)
         except InvalidUnicode as error:
             raise InvalidText("text", error.byte_offset) from None
-        return wire_fields.field(wire_fields.IDS, packed), wire_fields.number_of(packed)
+        return wire.field(wire.IDS, packed), wire.number_of(packed)
     else:
         text = content if isinstance(content, str) else _decoded(content)
         ids, offsets = encoding.encode_with_offsets(text, unit=unit, **rule)

@@ -30,7 +30,7 @@ from bytepair_server.rpc.context_options import (
 )
 from bytepair_server.rpc.options import Options, chosen
 from bytepair_server.rpc.outcome import item_error
-from bytepair_server.rpc.wire_fields import element, naming
+from bytepair_server.rpc.wire import element, naming
 
 #: Maximum findings in one answer.
 MAX_FINDINGS: Final = 1000

@@ -16,8 +16,8 @@ from google.protobuf.message_factory import GetMessageClass
 from bytepair_server.rpc import wire
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.chat_messages import ParsedChat, parts_of, take_chat
-from bytepair_server.rpc.parsed import take_ids, take_items, take_text, take_texts
 from bytepair_server.rpc.service import Service
+from bytepair_server.rpc.wire import take_ids, take_items, take_text, take_texts
 
 #: Computes a serialised answer from a parsed request.
 Answer = Callable[[Service, Any, Call], bytes]

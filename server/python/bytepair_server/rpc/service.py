@@ -14,14 +14,14 @@ from bytepair_server.catalog import Catalog, Entry
 from bytepair_server.config.settings import Settings
 from bytepair_server.errors import InvalidField, InvalidText
 from bytepair_server.rpc import content as contents
-from bytepair_server.rpc import describing, limits, wire_fields
+from bytepair_server.rpc import describing, limits, wire
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.chat_service import ChatService
 from bytepair_server.rpc.content import Content, Part, Unit
 from bytepair_server.rpc.context_service import ContextService
 from bytepair_server.rpc.options import Options, chosen, limit_of
 from bytepair_server.rpc.outcome import item_error
-from bytepair_server.rpc.parsed import ParsedIds, ParsedItems, ParsedText, ParsedTexts
+from bytepair_server.rpc.wire import ParsedIds, ParsedItems, ParsedText, ParsedTexts
 
 _UNITS: Final[dict[int, Unit | None]] = {
     text_pb2.OFFSET_UNIT_UNSPECIFIED: None,
@@ -62,7 +62,7 @@ class Service:
         self.options.check_size("text", contents.utf8_size(content), call)
         contents.record_special(entry.encoding, [content], rule, call)
         fields, call.tokens = contents.encode(entry.encoding, content, rule, unit)
-        return fields + wire_fields.naming(tokenizer_pb2.EncodeResponse, entry)
+        return fields + wire.naming(tokenizer_pb2.EncodeResponse, entry)
 
     def batch_encode(
         self, parsed: ParsedTexts[tokenizer_pb2.BatchEncodeRequest], call: Call
@@ -83,8 +83,8 @@ class Service:
                 fields = tokenizer_pb2.EncodeResult(error=failure).SerializeToString()
             else:
                 call.tokens += tokens
-            parts.append(wire_fields.element(wire_fields.RESULTS, fields))
-        parts.append(wire_fields.naming(tokenizer_pb2.BatchEncodeResponse, entry))
+            parts.append(wire.element(wire.RESULTS, fields))
+        parts.append(wire.naming(tokenizer_pb2.BatchEncodeResponse, entry))
         return b"".join(parts)
 
     def count(self, parsed: ParsedText[tokenizer_pb2.CountRequest], call: Call) -> bytes:
@@ -95,7 +95,7 @@ class Service:
         contents.record_special(entry.encoding, [content], rule, call)
         count, exceeded = contents.count(entry.encoding, content, rule, limit_of(request))
         call.tokens = count
-        return _counted(count, exceeded) + wire_fields.naming(tokenizer_pb2.CountResponse, entry)
+        return _counted(count, exceeded) + wire.naming(tokenizer_pb2.CountResponse, entry)
 
     def batch_count(
         self, parsed: ParsedTexts[tokenizer_pb2.BatchCountRequest], call: Call
@@ -124,11 +124,11 @@ class Service:
                 except Exception as error:
                     failure = item_error(error, call)
                     fields = tokenizer_pb2.CountResult(error=failure).SerializeToString()
-                    parts.append(wire_fields.element(wire_fields.RESULTS, fields))
+                    parts.append(wire.element(wire.RESULTS, fields))
                 else:
                     parts.append(_count_result(count, exceeded))
                     call.tokens += count
-        parts.append(wire_fields.naming(tokenizer_pb2.BatchCountResponse, entry))
+        parts.append(wire.naming(tokenizer_pb2.BatchCountResponse, entry))
         return b"".join(parts)
 
     # Ids to text
@@ -250,7 +250,7 @@ def _counted(count: int, exceeded: bool) -> bytes:
 def _count_result(count: int, exceeded: bool = False) -> bytes:
     """A serialised result of BatchCount, cached likewise."""
     result = tokenizer_pb2.CountResult(count=count, limit_exceeded=exceeded)
-    return wire_fields.element(wire_fields.RESULTS, result.SerializeToString())
+    return wire.element(wire.RESULTS, result.SerializeToString())
 
 
 def _decode(

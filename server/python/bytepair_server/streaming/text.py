@@ -1,4 +1,4 @@
-"""EncodeStream and CountStream: text in pieces of any size to ids or to their count."""
+"""EncodeStream, CountStream and SplitStream: text in pieces to ids, to their count or to chunks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, ClassVar, Final, TypeVar
 
-from bytepair.v1 import stream_pb2
+from bytepair.v1 import context_pb2, stream_pb2
 from bytepair_engine import (
     Encoding,
     InvalidOption,
@@ -17,12 +17,16 @@ from bytepair_engine import (
     StreamEncoder,
     can_stream,
 )
+from bytepair_engine.context.splitting import Chunk
+from bytepair_engine.context.stream import StreamChunker
+from bytepair_engine.errors import BudgetTooSmall
 
 from bytepair_server.auth.policy import AS_TEXT, REJECT, SpecialRule
 from bytepair_server.catalog import Entry
 from bytepair_server.errors import InConfig, InvalidField, InvalidText, NoSplitPoint
-from bytepair_server.rpc import wire, wire_fields
+from bytepair_server.rpc import wire
 from bytepair_server.rpc.call import Call
+from bytepair_server.rpc.context_options import ChunkWriter, split_options
 from bytepair_server.rpc.options import Options, limit_of
 from bytepair_server.streaming.session import Session, check_config, in_config
 
@@ -149,9 +153,9 @@ class EncodeSession(TextSession):
         )
         if entry is not None:
             answer.encoding, answer.fingerprint = entry.name, entry.fingerprint
-        self.call.tokens += wire_fields.number_of(packed)
+        self.call.tokens += wire.number_of(packed)
         rest: bytes = answer.SerializeToString()
-        return wire_fields.field(wire_fields.IDS, packed) + rest
+        return wire.field(wire.IDS, packed) + rest
 
 
 class CountSession(TextSession):
@@ -213,3 +217,49 @@ class SpecialTokenDetector:
 def _longest(encoding: Encoding) -> int:
     """The size of the longest special token in bytes, at least 1."""
     return max((len(name.encode()) for name in encoding.special_tokens), default=1)
+
+
+class SplitSession(TextSession):
+    """One SplitStream."""
+
+    __slots__ = ("_writer",)
+
+    _REQUEST = context_pb2.SplitStreamRequest
+    _DEFAULT_ACTION = AS_TEXT
+
+    def _open(self, entry: Entry, rule: SpecialRule, config: Any) -> StreamChunker:
+        self._writer = ChunkWriter(entry, rule, config)
+        return StreamChunker(
+            entry.encoding,
+            split_options(config, rule),
+            disallowed_special=rule["disallowed_special"],
+            max_pending_bytes=self._options.settings.max_pending_bytes,
+        )
+
+    def _feed(self, piece: str | bytes, entry: Entry | None) -> bytes:
+        answer = self._answer(lambda: self._stream.feed(piece))
+        if entry is not None:
+            answer.encoding, answer.fingerprint = entry.name, entry.fingerprint
+        return answer.SerializeToString()
+
+    def _finish(self) -> bytes:
+        answer = self._answer(self._stream.finish)
+        answer.finished = self.fault is None
+        return answer.SerializeToString()
+
+    def _answer(self, step: Callable[[], list[Chunk]]) -> context_pb2.SplitStreamResponse:
+        """The chunks of a step. An error follows the chunks before it."""
+        try:
+            chunks = step()
+        except (BudgetTooSmall, PieceTooLong) as error:
+            chunks = self._stream.before_fault
+            if not chunks:
+                raise
+            self.fault = unsplittable(error) if isinstance(error, PieceTooLong) else error
+            self.over = True
+        self.call.tokens += sum(chunk.count for chunk in chunks)
+        return context_pb2.SplitStreamResponse(
+            chunks=map(self._writer.write, chunks),
+            bytes_consumed=self._stream.bytes_consumed,
+            pending_bytes=self._stream.pending_bytes,
+        )
