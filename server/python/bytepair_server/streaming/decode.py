@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from bytepair.v1 import stream_pb2
-from bytepair_engine import BytepairError, Encoding, StreamDecoder, UnknownTokenId
+from bytepair_engine import BytepairError, StreamDecoder, UnknownTokenId
 from bytepair_engine.backends.text_length import text_length
 
 from bytepair_server.errors import InConfig, InvalidField
@@ -36,13 +35,12 @@ _ANSWER: Final = tuple(b"%c%%c%%b%c" % (_TEXT, _CONSUMED) + b"%c" * length for l
 class DecodeSession(Session):
     """One DecodeStream."""
 
-    __slots__ = ("_decoder", "_is_plain", "_max_ids")
+    __slots__ = ("_decoder", "_is_plain")
 
     def __init__(self, options: Options, call: Call, inline_max_bytes: int) -> None:
         super().__init__(options, call, inline_max_bytes)
         self._decoder: StreamDecoder[Any] | None = None
         self._is_plain = True  # text, and no stop strings
-        self._max_ids: Final = options.settings.max_ids
 
     def take(self, raw: bytes) -> bytes | None:
         decoder = self._decoder
@@ -57,18 +55,16 @@ class DecodeSession(Session):
         )
 
     def _take_any(self, raw: bytes) -> bytes | None:
-        request, opened = wire.parse(_Request, raw), None
+        request, naming = wire.parse(_Request, raw), b""
         check_config(request.HasField("config"), is_first=self._decoder is None)
         if self._decoder is None:
             with in_config():
-                opened = self._open(request.config)
+                naming = self._open(request.config)
         ids = request.ids[:]
-        limits.check("ids", len(ids), self._max_ids, "ids")
+        limits.check("ids", len(ids), self._options.settings.max_ids, "ids")
         assert self._decoder is not None  # the first message opened it
         answer = self._maybe_last(self._decoder.feed(ids), flush=request.flush)
-        if opened is not None:
-            answer.encoding, answer.fingerprint = opened.name, opened.fingerprint
-        return answer.SerializeToString()
+        return answer.SerializeToString() + naming
 
     def end(self) -> bytes | None:
         if self._decoder is None:
@@ -88,26 +84,33 @@ class DecodeSession(Session):
         if self._decoder is not None:
             self.call.tokens = self._decoder.tokens_consumed
 
-    def _open(self, config: stream_pb2.DecodeStreamConfig) -> Encoding:
+    def _open(self, config: stream_pb2.DecodeStreamConfig) -> bytes:
+        """Make the decoder. Returns the end of the first answer: the encoding's name."""
         settings = self._options.settings
         entry, errors = self._options.decode(config, self.call)
         limits.check("prefill_ids", len(config.prefill_ids), settings.max_ids, "ids")
         stop = list(config.stop)
         limits.check("stop", len(stop), settings.max_stop_strings, "strings")
-        limits.check(
-            "stop",
-            sum(text_length(each, "byte") for each in stop),
-            settings.max_stop_bytes,
-            "bytes",
-        )
+        size = sum(text_length(each, "byte") for each in stop)
+        limits.check("stop", size, settings.max_stop_bytes, "bytes")
         if "" in stop:
             raise InvalidField("stop", "must not contain an empty string")
         self._is_plain = not stop and errors is not None
-        self._decoder = _decoder(entry.encoding, config, stop, errors)
-        self.inline_max_bytes = (
-            min(self._inline_max_bytes, _STOP_INLINE_MAX_BYTES) if stop else self._inline_max_bytes
-        )
-        return entry.encoding
+        try:
+            self._decoder = StreamDecoder(
+                entry.encoding,
+                prefill_ids=config.prefill_ids,
+                skip_special_tokens=config.skip_special_tokens,
+                stop=stop,
+                include_stop=config.include_stop,
+                **({"as_bytes": True} if errors is None else {"errors": errors}),
+            )
+        except UnknownTokenId as error:
+            raise InConfig(error, "prefill_ids") from None
+        self.inline_max_bytes = self._inline_max_bytes
+        if stop:
+            self.inline_max_bytes = min(self.inline_max_bytes, _STOP_INLINE_MAX_BYTES)
+        return wire.naming(_Response, entry)
 
     def _maybe_last(self, delta: Any, *, flush: bool) -> stream_pb2.DecodeStreamResponse:
         """The answer with `delta`, marked as the last one if it is."""
@@ -140,26 +143,6 @@ class DecodeSession(Session):
         else:
             answer.data = delta
         return answer
-
-
-def _decoder(
-    encoding: Encoding,
-    config: stream_pb2.DecodeStreamConfig,
-    stop: Sequence[str],
-    errors: Any,
-) -> StreamDecoder[Any]:
-    options: Any = {"as_bytes": True} if errors is None else {"errors": errors}
-    try:
-        return StreamDecoder(
-            encoding,
-            prefill_ids=config.prefill_ids,
-            skip_special_tokens=config.skip_special_tokens,
-            stop=stop,
-            include_stop=config.include_stop,
-            **options,
-        )
-    except UnknownTokenId as error:
-        raise InConfig(error, "prefill_ids") from None
 
 
 def read_one_id(raw: bytes) -> int | None:

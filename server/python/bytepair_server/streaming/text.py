@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final
 
 from bytepair.v1 import context_pb2, stream_pb2
 from bytepair_engine import (
@@ -30,26 +30,25 @@ from bytepair_server.rpc.context_options import ChunkWriter, split_options
 from bytepair_server.rpc.options import Options, limit_of
 from bytepair_server.streaming.session import Session, check_config, in_config
 
-T = TypeVar("T")
 
-
-def unsplittable(error: PieceTooLong) -> NoSplitPoint:
-    """Return the error of the request for a stream's text without a split point."""
+def _unsplittable(error: PieceTooLong) -> NoSplitPoint:
     return NoSplitPoint(error.limit, "max_pending_bytes")
 
 
 class TextSession(Session):
     """The base of streams of text. Buffered text is never certain output."""
 
-    __slots__ = ("_detector", "_stream")
+    __slots__ = ("_detector", "_naming", "_stream")
 
     _REQUEST: ClassVar[Any]
+    _RESPONSE: ClassVar[Any]
     _DEFAULT_ACTION: ClassVar[int]
 
     def __init__(self, options: Options, call: Call, inline_max_bytes: int) -> None:
         super().__init__(options, call, inline_max_bytes)
         self._stream: Any = None  # StreamEncoder, StreamCounter or StreamChunker
         self._detector: SpecialTokenDetector | None = None
+        self._naming = b""  # the end of the first answer: the encoding's name and fingerprint
         # Not on the event loop: the first message may compile a thousand special tokens.
         self.inline_max_bytes = -1
 
@@ -58,8 +57,8 @@ class TextSession(Session):
         """Make the engine's stream."""
 
     @abstractmethod
-    def _feed(self, piece: str | bytes, entry: Entry | None) -> bytes | None:
-        """The answer to a piece. The first one names `entry`."""
+    def _feed(self, piece: str | bytes) -> bytes | None:
+        """The answer to a piece."""
 
     @abstractmethod
     def _finish(self) -> bytes:
@@ -67,18 +66,17 @@ class TextSession(Session):
 
     def take(self, raw: bytes) -> bytes | None:
         request = wire.parse(self._REQUEST, raw)
-        entry = None
         is_first = self._stream is None
         check_config(request.HasField("config"), is_first)
         if is_first:
             with in_config():
-                entry = self._configure(request.config)
+                self._configure(request.config)
         kind = request.WhichOneof("piece")
         piece = "" if kind is None else getattr(request, kind)
         if self._detector is not None and self._detector.finds(piece):
             self.call.policy["as_text"] = None
             self._detector = None
-        answer = self._guarded(lambda: self._feed(piece, entry))
+        answer = self._guarded(lambda: self._feed(piece))
         self.held = self._stream.pending_bytes
         # The next message may release the buffered text.
         self.inline_max_bytes = self._inline_max_bytes - self.held
@@ -96,7 +94,7 @@ class TextSession(Session):
         if self._stream is not None:
             self.call.input_bytes = self._stream.bytes_consumed
 
-    def _configure(self, config: Any) -> Entry:
+    def _configure(self, config: Any) -> None:
         entry, rule = self._options.text(config, self.call, self._DEFAULT_ACTION)
         if not can_stream(entry.encoding):
             raise InvalidField(
@@ -107,18 +105,21 @@ class TextSession(Session):
         self._stream = self._open(entry, rule, config)
         if not rule["disallowed_special"]:
             self._detector = SpecialTokenDetector(entry.encoding, rule["allowed_special"])
-        return entry
+        self._naming = wire.naming(self._RESPONSE, entry)
 
-    def _guarded(self, step: Callable[[], T]) -> T:
-        """Run a step of the engine, with its errors as errors of the request."""
+    def _guarded(self, step: Callable[[], bytes | None]) -> bytes | None:
+        """The answer of a step of the engine, with its errors as errors of the request."""
         try:
-            return step()
+            answer = step()
         except InvalidUnicode as error:
             raise InvalidText("data", error.byte_offset) from None
         except InvalidOption as error:
             raise InConfig(error) from None
         except PieceTooLong as error:
-            raise unsplittable(error) from None
+            raise _unsplittable(error) from None
+        if answer is not None:
+            answer, self._naming = answer + self._naming, b""
+        return answer
 
 
 class EncodeSession(TextSession):
@@ -127,6 +128,7 @@ class EncodeSession(TextSession):
     __slots__ = ()
 
     _REQUEST = stream_pb2.EncodeStreamRequest
+    _RESPONSE = stream_pb2.EncodeStreamResponse
     _DEFAULT_ACTION = REJECT
 
     def _open(self, entry: Entry, rule: SpecialRule, config: Any) -> StreamEncoder:
@@ -137,39 +139,32 @@ class EncodeSession(TextSession):
             preceding_text=config.preceding_text,
         )
 
-    def _feed(self, piece: str | bytes, entry: Entry | None) -> bytes:
-        return self._answer(self._stream.feed_packed(piece), entry=entry)
+    def _feed(self, piece: str | bytes) -> bytes:
+        return self._answer(self._stream.feed_packed(piece))
 
     def _finish(self) -> bytes:
         return self._answer(self._stream.finish_packed(), finished=True)
 
-    def _answer(
-        self, packed: bytes, *, entry: Entry | None = None, finished: bool = False
-    ) -> bytes:
+    def _answer(self, packed: bytes, *, finished: bool = False) -> bytes:
         answer = stream_pb2.EncodeStreamResponse(
             bytes_consumed=self._stream.bytes_consumed,
             pending_bytes=self._stream.pending_bytes,
             finished=finished,
         )
-        if entry is not None:
-            answer.encoding, answer.fingerprint = entry.name, entry.fingerprint
         self.call.tokens += wire.number_of(packed)
-        rest: bytes = answer.SerializeToString()
-        return wire.field(wire.IDS, packed) + rest
+        return wire.field(wire.IDS, packed) + answer.SerializeToString()
 
 
 class CountSession(TextSession):
     """One CountStream. Its only answer is the last one."""
 
-    __slots__ = ("_answer",)
+    __slots__ = ()
 
     _REQUEST = stream_pb2.CountStreamRequest
+    _RESPONSE = stream_pb2.CountStreamResponse
     _DEFAULT_ACTION = AS_TEXT
 
     def _open(self, entry: Entry, rule: SpecialRule, config: Any) -> StreamCounter:
-        self._answer = stream_pb2.CountStreamResponse(
-            encoding=entry.name, fingerprint=entry.fingerprint
-        )
         return StreamCounter(
             entry.encoding,
             limit=limit_of(config),
@@ -177,8 +172,7 @@ class CountSession(TextSession):
             **rule,
         )
 
-    def _feed(self, piece: str | bytes, entry: Entry | None) -> bytes | None:
-        del entry  # the answer already names it
+    def _feed(self, piece: str | bytes) -> bytes | None:
         self._stream.feed(piece)
         if not self._stream.limit_exceeded:
             return None
@@ -186,12 +180,13 @@ class CountSession(TextSession):
         return self._finish()
 
     def _finish(self) -> bytes:
-        answer, counter = self._answer, self._stream
-        answer.count = self.call.tokens = counter.finish()
-        answer.limit_exceeded = counter.limit_exceeded
-        answer.bytes_consumed = counter.bytes_consumed
-        serialised: bytes = answer.SerializeToString()
-        return serialised
+        counter = self._stream
+        self.call.tokens = counter.finish()
+        return stream_pb2.CountStreamResponse(
+            count=self.call.tokens,
+            limit_exceeded=counter.limit_exceeded,
+            bytes_consumed=counter.bytes_consumed,
+        ).SerializeToString()
 
 
 class SpecialTokenDetector:
@@ -225,6 +220,7 @@ class SplitSession(TextSession):
     __slots__ = ("_writer",)
 
     _REQUEST = context_pb2.SplitStreamRequest
+    _RESPONSE = context_pb2.SplitStreamResponse
     _DEFAULT_ACTION = AS_TEXT
 
     def _open(self, entry: Entry, rule: SpecialRule, config: Any) -> StreamChunker:
@@ -236,11 +232,8 @@ class SplitSession(TextSession):
             max_pending_bytes=self._options.settings.max_pending_bytes,
         )
 
-    def _feed(self, piece: str | bytes, entry: Entry | None) -> bytes:
-        answer = self._answer(lambda: self._stream.feed(piece))
-        if entry is not None:
-            answer.encoding, answer.fingerprint = entry.name, entry.fingerprint
-        return answer.SerializeToString()
+    def _feed(self, piece: str | bytes) -> bytes:
+        return self._answer(lambda: self._stream.feed(piece)).SerializeToString()
 
     def _finish(self) -> bytes:
         answer = self._answer(self._stream.finish)
@@ -255,7 +248,7 @@ class SplitSession(TextSession):
             chunks = self._stream.before_fault
             if not chunks:
                 raise
-            self.fault = unsplittable(error) if isinstance(error, PieceTooLong) else error
+            self.fault = _unsplittable(error) if isinstance(error, PieceTooLong) else error
             self.over = True
         self.call.tokens += sum(chunk.count for chunk in chunks)
         return context_pb2.SplitStreamResponse(
