@@ -17,9 +17,8 @@ from bytepair_engine.chat import (
 from bytepair_engine.chat.counting import count_texts
 from bytepair_engine.chat.fitting import fit_texts
 
-from bytepair_server.auth.policy import AS_TEXT, REJECT, Policy
+from bytepair_server.auth.policy import AS_TEXT, REJECT
 from bytepair_server.catalog import Catalog, Entry
-from bytepair_server.config.settings import Settings
 from bytepair_server.errors import FormatMismatch
 from bytepair_server.rpc import limits
 from bytepair_server.rpc.call import Call
@@ -41,11 +40,9 @@ SERVICE_NAME: Final = "bytepair.v1.ChatService"
 class ChatService:
     """The RPCs of `bytepair.v1.ChatService`: parsed request to serialised answer. Thread-safe."""
 
-    def __init__(self, settings: Settings, catalog: Catalog, policy: Policy) -> None:
-        self._options: Final = Options(settings, catalog, policy)
-        self._settings: Final = settings
-        self._policy: Final = policy
-        self._catalog: Final = catalog
+    def __init__(self, options: Options) -> None:
+        catalog = options.catalog
+        self._options: Final = options
         self._described: Final = {
             name: described(chosen, _fitting(chosen, catalog))
             for name, chosen in catalog.chat_formats.items()
@@ -92,7 +89,7 @@ class ChatService:
 
     def batch_count(self, request: chat_pb2.BatchCountChatRequest, call: Call) -> bytes:
         entry, chosen, action = self._chosen(request, call, AS_TEXT)
-        limits.check("items", len(request.items), self._settings.max_batch_items, "items")
+        limits.check("items", len(request.items), self._options.settings.max_batch_items, "items")
         size = sum([item.ByteSize() for item in request.items])
         self._check_size("items.messages", sum(map(parts_of_chat, request.items)), size, call)
         options, limit = options_of(request), limit_of(request)
@@ -124,7 +121,7 @@ class ChatService:
         request = parsed.request
         entry, chosen, action = self._chosen(request, call, REJECT)
         if chosen.encodes:  # else the error is that it can only count
-            self._policy.permit_format(call.caller, chosen.name)
+            self._options.policy.permit_format(call.caller, chosen.name)
         call.policy["allowed"] = None
         self._check_size("messages", parsed.parts, parsed.size, call)
         encoded = encode_chat(
@@ -189,7 +186,7 @@ class ChatService:
 
     def get_format(self, request: chat_pb2.GetChatFormatRequest, call: Call) -> bytes:
         del call
-        name = self._catalog.chat_format(request.format).name
+        name = self._options.catalog.chat_format(request.format).name
         return chat_pb2.GetChatFormatResponse(format=self._described[name]).SerializeToString()
 
     def _chosen(
@@ -197,11 +194,11 @@ class ChatService:
     ) -> tuple[Entry, ChatFormat, Any]:
         """The encoding, the format, and the special tokens that text must not contain."""
         entry = self._options.entry(request.encoding, request.expected_fingerprint, call)
-        chosen = self._catalog.chat_format(request.format)
+        chosen = self._options.catalog.chat_format(request.format)
         expected = request.expected_format_fingerprint
         if expected and expected != chosen.fingerprint:
             raise FormatMismatch(chosen.name, expected, chosen.fingerprint)
-        rule = self._policy.rule(
+        rule = self._options.policy.rule(
             call.caller,
             entry,
             (),
@@ -213,7 +210,9 @@ class ChatService:
 
     def _check_size(self, field: str, parts: int, size: int, call: Call) -> None:
         # The size of a request is slightly above that of its texts.
-        limits.check(field, parts, self._settings.max_segments, "messages, parts, calls and tools")
+        limits.check(
+            field, parts, self._options.settings.max_segments, "messages, parts, calls and tools"
+        )
         self._options.check_size(field, size, call)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from bytepair.v1 import tokenizer_pb2
 from bytepair_engine import Encoding, InvalidUnicode, SpecialTokenFound
@@ -18,9 +18,6 @@ from bytepair_server.auth.policy import SpecialRule
 from bytepair_server.errors import InvalidText, SpecialTokenInSegment
 from bytepair_server.rpc import wire
 from bytepair_server.rpc.call import Call
-
-#: Separates joined texts: a byte that never occurs in UTF-8.
-_SEPARATOR: Final = b"\xff"
 
 Unit = Literal["byte", "code_point", "utf16"]
 
@@ -68,11 +65,6 @@ def _contains_special(encoding: Encoding, content: Content | Exception, rule: Sp
     return any(
         encoding.contains_special(part.text) for part in content if not part.is_special_token
     )
-
-
-def joined(texts: Iterable[bytes]) -> bytes:
-    """The UTF-8 of texts in one, in which no special token spans two of them."""
-    return _SEPARATOR.join(texts)
 
 
 def encode(

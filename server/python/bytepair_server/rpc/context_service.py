@@ -64,10 +64,10 @@ def flagged_tokens(settings: Settings, catalog: Catalog) -> dict[str, frozenset[
 class ContextService:
     """Truncate, BatchTruncate, Split and Inspect. Thread-safe."""
 
-    def __init__(self, settings: Settings, catalog: Catalog, options: Options) -> None:
-        self._settings: Final = settings
+    def __init__(self, options: Options) -> None:
+        self._settings: Final = options.settings
         self._options: Final = options
-        self._flagged: Final = flagged_tokens(settings, catalog)
+        self._flagged: Final = flagged_tokens(options.settings, options.catalog)
 
     def truncate(self, request: context_pb2.TruncateRequest, call: Call) -> bytes:
         entry, rule = self._options.text(request, call, AS_TEXT)

@@ -55,13 +55,13 @@ class Options:
 
     def __init__(self, settings: Settings, catalog: Catalog, policy: Policy) -> None:
         self.settings: Final = settings
-        self._catalog: Final = catalog
-        self._policy: Final = policy
+        self.catalog: Final = catalog
+        self.policy: Final = policy
 
     def entry(self, name: str, expected_fingerprint: str, call: Call) -> Entry:
         """The encoding of a call. Raises like `Catalog.get`."""
         try:
-            entry = self._catalog.get(name, expected_fingerprint)
+            entry = self.catalog.get(name, expected_fingerprint)
         except UnknownEncoding:
             call.encoding = UNKNOWN_ENCODING
             raise
@@ -83,7 +83,7 @@ class Options:
         if allowed:
             limit = self.settings.max_allowed_special
             limits.check("allowed_special", len(allowed), limit, "entries")
-        rule = self._policy.rule(
+        rule = self.policy.rule(
             call.caller,
             entry,
             allowed,

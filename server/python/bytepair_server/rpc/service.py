@@ -44,10 +44,9 @@ class Service:
 
     def __init__(self, settings: Settings, catalog: Catalog, policy: Policy) -> None:
         self.options: Final = Options(settings, catalog, policy)
-        self.chat: Final = ChatService(settings, catalog, policy)
-        self.context: Final = ContextService(settings, catalog, self.options)
+        self.chat: Final = ChatService(self.options)
+        self.context: Final = ContextService(self.options)
         self._settings: Final = settings
-        self._policy: Final = policy
         self._described: Final = {
             entry.name: describing.encoding(entry) for entry in catalog.entries
         }
@@ -105,8 +104,8 @@ class Service:
         limit = limit_of(request)
         found = self._contents(request, given, entry, call)
         if given is not None and not rule["disallowed_special"]:
-            # No item can fail on its own.
-            contents.record_special(entry.encoding, [contents.joined(given)], rule, call)
+            # No item can fail on its own. The separator never occurs in UTF-8.
+            contents.record_special(entry.encoding, [b"\xff".join(given)], rule, call)
             counts = contents.count_texts(entry.encoding, given, rule, limit)
             call.tokens = sum(counts)
             if limit is None:
@@ -202,7 +201,7 @@ class Service:
             if kind == "text":
                 parts.append(Part(segment.text))
             elif kind == "special_token":
-                self._policy.permit(
+                self.options.policy.permit(
                     call.caller,
                     entry,
                     (segment.special_token,),
