@@ -112,9 +112,10 @@ class _LossyStream(io.TextIOBase):
                 self._stream.write(text)
             elif self._poll.poll(0):
                 # Not through the stream's buffer, which would keep a line that cannot be written.
-                os.write(
-                    self._descriptor, _cut(text.encode(errors="backslashreplace"), self._max_bytes)
-                )
+                line = text.encode(errors="backslashreplace")
+                if len(line) > self._max_bytes:
+                    line = line[: self._max_bytes - len(_CUT)] + _CUT
+                os.write(self._descriptor, line)
             else:
                 return len(text)
             self._lost = 0
@@ -126,10 +127,6 @@ class _LossyStream(io.TextIOBase):
 
     def close(self) -> None:
         """Leave the stream open: its owner closes it."""
-
-
-def _cut(line: bytes, max_bytes: int) -> bytes:
-    return line if len(line) <= max_bytes else line[: max_bytes - len(_CUT)] + _CUT
 
 
 def _without_messages(

@@ -20,21 +20,17 @@ ANONYMOUS: Final = "anonymous"
 
 _WELL_FORMED: Final = re.compile(r"[A-Za-z0-9._:/+=-]{1,64}")
 _numbers: Final = itertools.count(1)
+_prefix: str
 
 
-class _Process:
-    """The prefix of this process's request ids."""
-
-    def __init__(self) -> None:
-        self.renew()
-        os.register_at_fork(after_in_child=self.renew)
-
-    def renew(self) -> None:
-        """Draw a new prefix: forked workers must not share one."""
-        self.prefix = secrets.token_hex(4)
+def _renew_prefix() -> None:
+    """Draw the prefix of this process's request ids: forked workers must not share one."""
+    global _prefix
+    _prefix = secrets.token_hex(4)
 
 
-_process: Final = _Process()
+_renew_prefix()
+os.register_at_fork(after_in_child=_renew_prefix)
 
 
 class Call:
@@ -90,7 +86,7 @@ class Call:
         self.tokens = 0
         self.policy: dict[str, Failure | None] = {}
         if request_id is None or not _WELL_FORMED.fullmatch(request_id):
-            request_id = f"{_process.prefix}-{next(_numbers)}"
+            request_id = f"{_prefix}-{next(_numbers)}"
         self.request_id: Final = request_id
 
     @property
