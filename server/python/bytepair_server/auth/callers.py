@@ -96,12 +96,8 @@ class Callers:
     def __init__(
         self, keys: Keys | None = None, tables: Mapping[str, CallerTable] | None = None
     ) -> None:
-        tables = tables or {}
-        self._by_name: Final = _by_name(tables)
-        self._groups: Final = {
-            caller: table.group for caller, table in tables.items() if table.group is not None
-        }
-        self._declared: Final = frozenset(tables)
+        self._tables: Final = tables or {}
+        self._by_name: Final = _by_name(self._tables)
         self._keys = keys
 
     @property
@@ -112,13 +108,15 @@ class Callers:
     @property
     def names(self) -> frozenset[str]:
         """All callers that a call can be identified as."""
+        keys = self._keys
         if self.open:
             return frozenset({ANONYMOUS})
-        return self._declared if self._keys is None else self._declared | self._keys.callers
+        return frozenset(self._tables) | (frozenset() if keys is None else keys.callers)
 
     def ranks(self, caller: str) -> tuple[str, ...]:
         """The tables in `ceiling` and `quotas` that apply to a caller, the most specific first."""
-        group = self._groups.get(caller)
+        table = self._tables.get(caller)
+        group = None if table is None else table.group
         return (caller, DEFAULT_CALLER) if group is None else (caller, group, DEFAULT_CALLER)
 
     def replace_keys(self, reloaded: Callers) -> None:

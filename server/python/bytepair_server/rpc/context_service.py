@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import Final
+from typing import Final, Literal
 
 from bytepair.v1 import context_pb2
 from bytepair_engine import InvalidOption, PieceTooLong, UnknownTokenId
 from bytepair_engine.backends.text_length import text_length
 from bytepair_engine.context import inspecting, splitting, truncating
-from bytepair_engine.context.boundaries import Level
-from bytepair_engine.context.truncating import DEFAULT_START_PERCENT, Keep, Truncation
+from bytepair_engine.context.truncating import DEFAULT_START_PERCENT, Keep
 
 from bytepair_server.auth.policy import AS_TEXT, SpecialRule
 from bytepair_server.catalog import Catalog, Entry
@@ -182,7 +181,18 @@ class ContextService:
         record_special(entry.encoding, (utf8,), rule, call)
         try:
             if is_part:
-                found = self._truncate_part(request, text, len(utf8), entry, rule, keep, level)
+                part = truncating.truncated_part(
+                    entry.encoding,
+                    text,
+                    max_tokens,
+                    keep=_keep_of_part(request, keep, rule),
+                    level=level,
+                    marker=marker,
+                    add_special_tokens=rule["add_special_tokens"],
+                )
+                if part is None:
+                    raise PartTooShort(len(utf8))
+                found = part
             else:
                 found = truncating.truncated(
                     entry.encoding,
@@ -217,36 +227,14 @@ class ContextService:
             result.original_count = original
         return result.SerializeToString()
 
-    def _truncate_part(
-        self,
-        request: _HasTruncate,
-        part: str,
-        size: int,
-        entry: Entry,
-        rule: SpecialRule,
-        keep: Keep,
-        level: Level,
-    ) -> Truncation:
-        if (
-            keep == "both"
-            or request.count_original
-            or rule["allowed_special"]
-            or rule["disallowed_special"]
-        ):
-            raise InvalidField(
-                "is_part",
-                "cannot be combined with KEEP_BOTH, count_original, allowed_special or special "
-                "tokens that are rejected",
-            )
-        found = truncating.truncated_part(
-            entry.encoding,
-            part,
-            request.max_tokens,
-            keep=keep,
-            level=level,
-            marker=request.marker,
-            add_special_tokens=rule["add_special_tokens"],
+
+def _keep_of_part(request: _HasTruncate, keep: Keep, rule: SpecialRule) -> Literal["start", "end"]:
+    """Raises InvalidField for an option that a part of a text cannot have."""
+    is_special = rule["allowed_special"] or rule["disallowed_special"]
+    if keep == "both" or request.count_original or is_special:
+        raise InvalidField(
+            "is_part",
+            "cannot be combined with KEEP_BOTH, count_original, allowed_special or special "
+            "tokens that are rejected",
         )
-        if found is None:
-            raise PartTooShort(size)
-        return found
+    return keep

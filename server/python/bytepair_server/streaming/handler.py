@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import ExitStack, suppress
 from time import perf_counter
-from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from bytepair_server.admission.limiter import Limiter
@@ -52,19 +51,6 @@ class OpenStream:
         idle: Whether it is being cancelled because it was idle.
     """
 
-    __slots__ = (
-        "_held",
-        "_idle_seconds",
-        "_is_working",
-        "_limiter",
-        "_loop",
-        "_max_message_bytes",
-        "_task",
-        "_timer",
-        "active_at",
-        "idle",
-    )
-
     def __init__(self, limiter: Limiter, idle_seconds: float, max_message_bytes: int) -> None:
         """Track the current task, and cancel it after `idle_seconds` without a message; 0: never.
         On exit the reason for its cancellation is raised."""
@@ -83,12 +69,7 @@ class OpenStream:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._limiter.untrack(self._task)
         self.set_held_bytes(0)
         if self._timer is not None:
