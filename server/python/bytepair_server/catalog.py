@@ -96,15 +96,8 @@ class Catalog:
         aliases: Mapping[str, str],
         formats: Mapping[str, ChatFormat],
     ) -> None:
-        """Index encodings.
-
-        Args:
-            entries: The encodings.
-            failed: See `failed`.
-            aliases: Canonical names by alias and pattern. An alias of an encoding that is not
-                served is unknown, even if another pattern matches it.
-            formats: The chat formats by name.
-        """
+        """Index encodings. `aliases` has canonical names by alias and pattern. An alias of an
+        encoding that is not served is unknown, even if another pattern matches it."""
         self.failed: Final = failed
         self.chat_formats: Final = dict(sorted(formats.items()))
         self.entries: Final = tuple(sorted(entries, key=lambda entry: entry.name))

@@ -20,13 +20,11 @@ from bytepair_server.workers.worker import EXIT_CONFIGURATION
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command.
+    """Run the command; `arguments` is the command line without the program's name.
 
-    Args:
-        arguments: The command line without the program's name.
     Returns:
-        The exit status: 0 after a drain, 2 if the server could not start, 3 if no
-        worker could start.
+        The exit status: 0 after a drain, 2 if the server could not start, 3 if no worker could
+        start.
     """
     configuration = None
     try:

@@ -100,16 +100,11 @@ class Executor:
         return len(self._queue) + sum(not job.began for job in self._given)
 
     async def run(self, caller: str, size: int, function: Callable[..., T], *args: object) -> T:
-        """Call `function` on a thread, fairly between callers by the bytes of their requests.
+        """Call `function` on a thread, fairly between callers by the `size` of their requests in
+        bytes. Returns its result and raises what it raises.
 
         If the awaiting task is cancelled, a waiting function is never called, and the engine's work
         for a running one is cancelled.
-
-        Args:
-            caller: The caller of the request.
-            size: Size of the request in bytes.
-            function: Its result is returned; what it raises is raised.
-            args: The arguments of `function`.
         """
         job = _Job(partial(function, *args), asyncio.get_running_loop().create_future())
         self._queue.put(caller, max(1, size), job)

@@ -163,14 +163,8 @@ class Limiter:
         self._streams_ended.set()
 
     async def drain(self, grace_seconds: float, stream_grace_seconds: float) -> tuple[int, int]:
-        """Reject new calls, let those in flight finish, and cancel them when time is over.
-
-        Args:
-            grace_seconds: Time for unary calls.
-            stream_grace_seconds: Time for streams.
-        Returns:
-            Number of calls and number of streams that were cancelled.
-        """
+        """Reject new calls, let those in flight finish, and cancel them when time is over. Returns
+        the number of calls and of streams that were cancelled."""
         self.draining = True
         while self._queue:
             _refuse(self._queue.pop(), Draining())

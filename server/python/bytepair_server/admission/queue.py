@@ -47,13 +47,8 @@ class FairQueue(Generic[T]):
         return self._size
 
     def put(self, caller: str, cost: int, item: T) -> None:
-        """Add an item.
-
-        Args:
-            caller: The caller of the item.
-            cost: At least 1, in one unit for all callers.
-            item: Anything that is not in the queue.
-        """
+        """Add an item that is not in the queue. Its `cost` is at least 1, in one unit for all
+        callers."""
         self._count += 1  # items with the same start leave in the order in which they came
         self._size += 1
         items = self._items.setdefault(caller, OrderedDict())
@@ -98,13 +93,8 @@ class FairQueue(Generic[T]):
         return True
 
     def pop_newest_of_busiest(self, caller: str) -> T | None:
-        """Remove the newest item of the caller with the most items.
-
-        Args:
-            caller: The caller that adds an item.
-        Returns:
-            The item; None unless some caller has at least two items more than this one.
-        """
+        """Remove the newest item of the caller with the most items, and return it; None unless it
+        has at least two items more than `caller`, which adds one."""
         if len(self._items) == self._size:
             return None  # no caller has two
         busiest = max(self._items, key=lambda each: len(self._items[each]))

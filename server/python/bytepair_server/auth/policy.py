@@ -109,8 +109,6 @@ class Policy:
         """Decide which special tokens a call may use.
 
         Args:
-            caller: The caller.
-            entry: The encoding.
             names: The requested special tokens, which are returned.
             field: The request's field, for the error.
         Raises:
@@ -146,12 +144,9 @@ class Policy:
         default, or REJECT if the configuration requires that.
 
         Args:
-            caller: The caller.
-            entry: The encoding.
             allowed: The request's `allowed_special`.
             action: The request's `disallowed_special`.
             default_action: The action if that is unset: REJECT or AS_TEXT.
-            add_special_tokens: The request's `add_special_tokens`.
         Raises:
             SpecialTokenNotPermitted: See `permit`.
             InvalidField: `action` is not a value of the enum.

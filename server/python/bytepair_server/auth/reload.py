@@ -39,11 +39,8 @@ class Reloader:
 
         Args:
             what: The name of the files in the log and in metrics.
-            paths: The files.
             read: Loads them; raises ConfigurationError. Runs on a thread.
             use: Receives the loaded value. Runs on the event loop.
-            metrics: Counts the reloads.
-            log: The logger.
         """
         self._what: Final = what
         self._paths: Final = paths

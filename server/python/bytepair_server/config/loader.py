@@ -109,11 +109,8 @@ def contents(setting: str, path: Path) -> bytes:
 
 
 def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Configuration:
-    """Read and verify all sources.
+    """Read and verify all sources; `arguments` is the command line without the program's name.
 
-    Args:
-        arguments: The command line without the program's name.
-        environment: Such as `os.environ`.
     Raises:
         ConfigurationError: A value, a flag or a source is wrong.
         SystemExit: `--help` or `--version`, or a flag lacks its value.

@@ -208,13 +208,8 @@ class Metrics:
         return self._usage.setdefault(caller, cells)
 
     def unknown_encoding(self, name: str) -> str | None:
-        """Count a call for an encoding that is not served.
-
-        Args:
-            name: The name in the request: any text.
-        Returns:
-            The name if this process counts it by name for the first time; else None.
-        """
+        """Count a call for an encoding that is not served; `name` is any text. Returns the name if
+        this process counts it by name for the first time; else None."""
         known = self._blocks[0].rows(self._unknown.name)
         if (name,) not in known and (len(known) >= MAX_UNKNOWN_NAMES or not _NAME.fullmatch(name)):
             name = OTHER

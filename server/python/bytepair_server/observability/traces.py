@@ -103,7 +103,6 @@ class Tracer:
             call: The call, which recorded its times.
             code: Its status code's name.
             reason: The reason of its failure; "" for none.
-            is_json: Whether its messages are JSON.
         Returns:
             The trace and the span, for the log.
         """

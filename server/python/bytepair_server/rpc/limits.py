@@ -6,15 +6,7 @@ from bytepair_server.errors import InputTooLarge
 
 
 def check(field: str, size: int, limit: int, unit: str) -> None:
-    """Check a size against its limit.
-
-    Args:
-        field: The request's field.
-        size: Its size in `unit`.
-        limit: Maximum size.
-        unit: The unit, plural, for people: "bytes", "ids".
-    Raises:
-        InputTooLarge: `size` exceeds `limit`.
-    """
+    """Raise InputTooLarge if the size of a request's field exceeds `limit`. Both are in `unit`,
+    plural, for people: "bytes", "ids"."""
     if size > limit:
         raise InputTooLarge(field, size, limit, unit)

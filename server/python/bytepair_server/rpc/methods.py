@@ -45,14 +45,10 @@ _COUNTS: Final = frozenset({"Count", "BatchCount"})
 
 @dataclass(frozen=True, slots=True)
 class Rpc:
-    """How one unary RPC is parsed and answered.
+    """How one unary RPC is parsed and answered; see `Read` and `Answer`.
 
     Attributes:
         path: `package.Service/Method`, without a leading slash.
-        request_class: The class of its request.
-        response_class: The class of its answer.
-        answer: See `Answer`.
-        read: Parses a request; see `Read`.
         is_count: Whether it only counts. Nearly all of its work is then in the engine, which a
             `CancelScope` can stop.
     """

@@ -201,14 +201,8 @@ assert tokenizer_pb2.BatchCountResponse.RESULTS_FIELD_NUMBER == RESULTS
 
 
 def field(number: int, content: bytes) -> bytes:
-    """Serialise a length-delimited field: packed, a string, bytes or a message.
-
-    Args:
-        number: The field's number, at most 15.
-        content: Its content; b"" for an unset field.
-    Returns:
-        The field; b"" if it is unset.
-    """
+    """Serialise a length-delimited field with a number of at most 15: packed, a string, bytes or a
+    message. Without content the field is unset: b""."""
     return element(number, content) if content else b""
 
 

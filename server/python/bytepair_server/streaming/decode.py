@@ -164,14 +164,8 @@ def read_one_id(raw: bytes) -> int | None:
 
 
 def write_text(text: str, consumed: int) -> bytes | None:
-    """Serialise an answer with `text` and `tokens_consumed`.
-
-    Args:
-        text: The new text.
-        consumed: `tokens_consumed`, at least 1.
-    Returns:
-        The bytes; None if the answer is not short.
-    """
+    """Serialise an answer with `text` and `tokens_consumed`, at least 1; None if it is not
+    short."""
     data = text.encode()
     size = len(data)
     if size > 127:

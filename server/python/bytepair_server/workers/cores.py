@@ -11,14 +11,8 @@ _CGROUPS: Final = Path("/sys/fs/cgroup")
 
 
 def usable_cores(cgroups: Path = _CGROUPS) -> int:
-    """How many cores this process can keep busy, at least 1.
-
-    It is the cores that it may run on, bounded by a container's limit of CPU time: with more
-    workers than that the kernel would throttle all of them.
-
-    Args:
-        cgroups: The folder of the limits of this process's control group.
-    """
+    """How many cores this process can keep busy, at least 1: those that it may run on, bounded by
+    a container's limit of CPU time, by which the kernel would throttle more workers."""
     quota = _quota(cgroups)
     cores = len(allowed_cores())
     return cores if quota is None else max(1, min(cores, math.ceil(quota)))

@@ -35,13 +35,7 @@ Child = TypeVar("Child")
 
 
 class _Family(Collector, Generic[Child]):
-    """One metric over all blocks.
-
-    Attributes:
-        name: As documented, without the suffixes of its kind.
-        label_names: The names of its labels.
-        text: Its help text.
-    """
+    """One metric over all blocks. Its name is without the suffixes of its kind."""
 
     def __init__(
         self,

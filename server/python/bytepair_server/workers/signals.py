@@ -23,14 +23,8 @@ def stopping_signals() -> list[signal.Signals]:
 def stop_signals(
     stopping: asyncio.Event, log: logs.Log, again: Callable[[], None]
 ) -> Iterator[None]:
-    """Let SIGTERM, SIGINT and SIGHUP set `stopping` while the block runs.
-
-    Args:
-        stopping: Set by the first signal.
-        log: The logger.
-        again: Called by every further SIGTERM or SIGINT, to end the grace time. A terminal that
-            closes may send several SIGHUP.
-    """
+    """Let SIGTERM, SIGINT and SIGHUP set `stopping` while the block runs. Every further SIGTERM or
+    SIGINT calls `again`, to end the grace time. A terminal that closes may send several SIGHUP."""
     loop = asyncio.get_running_loop()
 
     def on_signal(number: signal.Signals) -> None:
