@@ -13,7 +13,17 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Itera
 from dataclasses import dataclass, replace
 from functools import cache, wraps
 from inspect import Parameter, Signature
-from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, get_args, get_type_hints
+from typing import (
+    Any,
+    Final,
+    Generic,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_args,
+    get_overloads,
+    get_type_hints,
+)
 
 from bytepair.v1 import chat_pb2, tokenizer_pb2
 from google.protobuf.message import Message
@@ -185,6 +195,9 @@ def method_of(
 
 @cache
 def _signature(operation: Callable[..., Any]) -> Signature:
+    """The signature of an operation, or of the most general of its overloads."""
+    if inspect.get_annotations(operation).get("options") == "Any":
+        operation = get_overloads(operation)[-1]
     first, *parameters = inspect.signature(operation, eval_str=True).parameters.values()
     if parameters and parameters[-1].kind is Parameter.VAR_KEYWORD:
         rest = parameters.pop()

@@ -82,7 +82,7 @@ class Batch(Prepared[Response, list[Plain]]):
         measured: Callable[[Value], tuple[Message, int]],
         defaults: Defaults,
         *,
-        return_exceptions: bool,
+        return_exceptions: bool = False,
         progress: Progress | None = None,
         timeout: Timeout = NOT_GIVEN,
         **options: Any,

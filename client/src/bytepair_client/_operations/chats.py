@@ -188,7 +188,7 @@ def count_chat_batch(
     *,
     format: str,
     limit: int | None = None,
-    return_exceptions: bool,
+    return_exceptions: bool = False,
     **options: Unpack[ChatBatchOptions],
 ) -> Batch[chat_pb2.BatchCountChatResponse, int | TokenizerError]: ...
 def count_chat_batch(
@@ -196,10 +196,8 @@ def count_chat_batch(
     chats: Chats,
     *,
     format: str,  # noqa: A002
-    limit: int | None = None,
-    return_exceptions: bool = False,
-    **options: Unpack[ChatBatchOptions],
-) -> Batch[chat_pb2.BatchCountChatResponse, Any]:
+    **options: Any,
+) -> Batch[Any, Any]:
     """Count the tokens of any number of chats, each as `count_chat` does.
 
     The other arguments are those of `count_chat` and of `encode_batch`.
@@ -229,8 +227,6 @@ def count_chat_batch(
         measured,
         defaults,
         format=format,
-        limit=limit,
-        return_exceptions=return_exceptions,
         **options,
     )
 

@@ -210,17 +210,12 @@ def truncate_batch(
     texts: Iterable[str],
     max_tokens: int,
     *,
-    return_exceptions: bool,
+    return_exceptions: bool = False,
     **options: Unpack[TruncateBatchOptions],
 ) -> Batch[context_pb2.BatchTruncateResponse, str | TokenizerError]: ...
 def truncate_batch(
-    defaults: Defaults,
-    texts: Iterable[str],
-    max_tokens: int,
-    *,
-    return_exceptions: bool = False,
-    **options: Unpack[TruncateBatchOptions],
-) -> Batch[context_pb2.BatchTruncateResponse, Any]:
+    defaults: Defaults, texts: Iterable[str], max_tokens: int, **options: Any
+) -> Batch[Any, Any]:
     """Truncate any number of texts, each as `truncate` does.
 
     The other arguments are those of `truncate` and of `encode_batch`.
@@ -230,15 +225,7 @@ def truncate_batch(
     Returns:
         The longest text that fits of each text, in order; [] for no texts.
     """
-    return text_batch(
-        BATCH_TRUNCATE,
-        truncate,
-        defaults,
-        texts,
-        max_tokens=max_tokens,
-        return_exceptions=return_exceptions,
-        **options,
-    )
+    return text_batch(BATCH_TRUNCATE, truncate, defaults, texts, max_tokens=max_tokens, **options)
 
 
 def split(

@@ -129,16 +129,12 @@ def decode_batch(
     defaults: Defaults,
     batch: Iterable[Iterable[int]],
     *,
-    return_exceptions: bool,
+    return_exceptions: bool = False,
     **options: Unpack[IdsBatchOptions],
 ) -> Batch[tokenizer_pb2.BatchDecodeResponse, str | TokenizerError]: ...
 def decode_batch(
-    defaults: Defaults,
-    batch: Iterable[Iterable[int]],
-    *,
-    return_exceptions: bool = False,
-    **options: Unpack[IdsBatchOptions],
-) -> Batch[tokenizer_pb2.BatchDecodeResponse, Any]:
+    defaults: Defaults, batch: Iterable[Iterable[int]], **options: Any
+) -> Batch[Any, Any]:
     """Decode any number of lists of ids, each as `decode` does.
 
     The other arguments are those of `decode` and of `encode_batch`.
@@ -162,7 +158,6 @@ def decode_batch(
         map(listed_ids, checked_iterable("batch", batch)),
         measured,
         defaults,
-        return_exceptions=return_exceptions,
         **options,
     )
 

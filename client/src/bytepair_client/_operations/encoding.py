@@ -118,16 +118,10 @@ def encode_batch(
     defaults: Defaults,
     texts: Iterable[Text],
     *,
-    return_exceptions: bool,
-    **options: Unpack[TextBatchOptions],
-) -> Batch[tokenizer_pb2.BatchEncodeResponse, list[int] | TokenizerError]: ...
-def encode_batch(
-    defaults: Defaults,
-    texts: Iterable[Text],
-    *,
     return_exceptions: bool = False,
     **options: Unpack[TextBatchOptions],
-) -> Batch[tokenizer_pb2.BatchEncodeResponse, Any]:
+) -> Batch[tokenizer_pb2.BatchEncodeResponse, list[int] | TokenizerError]: ...
+def encode_batch(defaults: Defaults, texts: Iterable[Text], **options: Any) -> Batch[Any, Any]:
     """Encode any number of texts, each as `encode` does.
 
     They are sent in concurrent requests within the server's limits. The other arguments are those
@@ -144,9 +138,7 @@ def encode_batch(
     Returns:
         The ids of each text, in order; [] for no texts.
     """
-    return text_batch(
-        BATCH_ENCODE, encode, defaults, texts, return_exceptions=return_exceptions, **options
-    )
+    return text_batch(BATCH_ENCODE, encode, defaults, texts, **options)
 
 
 def encode_stream(
@@ -221,17 +213,10 @@ def count_batch(
     texts: Iterable[Text],
     *,
     limit: int | None = None,
-    return_exceptions: bool,
-    **options: Unpack[TextBatchOptions],
-) -> Batch[tokenizer_pb2.BatchCountResponse, int | TokenizerError]: ...
-def count_batch(
-    defaults: Defaults,
-    texts: Iterable[Text],
-    *,
-    limit: int | None = None,
     return_exceptions: bool = False,
     **options: Unpack[TextBatchOptions],
-) -> Batch[tokenizer_pb2.BatchCountResponse, Any]:
+) -> Batch[tokenizer_pb2.BatchCountResponse, int | TokenizerError]: ...
+def count_batch(defaults: Defaults, texts: Iterable[Text], **options: Any) -> Batch[Any, Any]:
     """Count the tokens of any number of texts, each as `count` does.
 
     The other arguments are those of `count` and of `encode_batch`.
@@ -242,15 +227,7 @@ def count_batch(
     Returns:
         The number of tokens of each text, in order; [] for no texts.
     """
-    return text_batch(
-        BATCH_COUNT,
-        count,
-        defaults,
-        texts,
-        limit=limit,
-        return_exceptions=return_exceptions,
-        **options,
-    )
+    return text_batch(BATCH_COUNT, count, defaults, texts, **options)
 
 
 def count_stream(
