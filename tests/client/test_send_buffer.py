@@ -263,5 +263,17 @@ def test_a_chunk_that_a_later_connection_repeats_is_dropped() -> None:
         response = context_pb2.SplitStreamResponse(chunks=chunks)
         assert buffer.read(response)
         read.append([chunk.start for chunk in response.chunks])
-        buffer.restart()
+        buffer.rewind(None)
     assert read == [[0, 4], [], [], [7], [9]]
+
+
+def test_a_text_that_is_read_again_needs_the_encoding_of_the_first_response() -> None:
+    buffer = TextBuffer(context_pb2.SplitStreamConfig(), context_pb2.SplitStreamRequest, 9)
+    for _ in range(MAX_KEPT_REQUESTS + 1):
+        buffer.put(bytearray(9))
+        buffer.take()
+    assert not buffer.can_rewind
+    buffer.rewind(context_pb2.SplitStreamResponse(encoding="e", fingerprint="f"))
+    request = context_pb2.SplitStreamRequest.FromString(buffer.take())
+    config = request.config
+    assert (config.encoding, config.expected_fingerprint, request.data) == ("e", "f", b"")

@@ -105,23 +105,21 @@ class SendBuffer(ABC, Generic[Part]):
         del response
 
     def rewind(self, first: Any) -> None:
-        """Make all input since the last settled position pending again. `can_rewind` must be true.
-        The next connection must have the encoding of `first`, the first response if any."""
-        self._pending[:0] = self._kept
-        self.sent -= len(self._kept)
+        """Make all input since the last settled position pending again; or unless `can_rewind`,
+        drop all input, because the source is read again from its start. The next connection must
+        have the encoding of `first`, the first response if any."""
+        if self.can_rewind:
+            self._pending[:0] = self._kept
+            self.sent -= len(self._kept)
+        else:
+            self._pending.clear()
+            self.sent = self._given = self._settled = 0
         self._kept.clear()
         self._base = self._byte_base = self._settled
-        self._needs_config = True
+        self._needs_config = self.can_rewind = True
         if first is not None:
             self._config.encoding = first.encoding
             self._config.expected_fingerprint = first.fingerprint
-
-    def restart(self) -> None:
-        """Drop all input, before the source is read again from its start."""
-        self._pending.clear()
-        self._kept.clear()
-        self.sent = self._given = self._settled = self._base = self._byte_base = 0
-        self._needs_config = self.can_rewind = True
 
     def correct(self, failure: TokenizerError) -> None:
         """Change the position in an error to that in the whole stream."""
@@ -188,12 +186,6 @@ class TextBuffer(SendBuffer[bytearray]):
         self._checksum = crc32(part, self._checksum)
         super().put(part)
 
-    def restart(self) -> None:
-        super().restart()
-        if self._size > self.reread:
-            self.reread, self._expected = self._size, self._checksum
-        self._size = self._checksum = 0
-
     def _request(self, config: Any, part: bytearray) -> Message:
         request: Message = self._type(config=config, data=bytes(part) if part else None)
         return request
@@ -217,6 +209,10 @@ class TextBuffer(SendBuffer[bytearray]):
         return True
 
     def rewind(self, first: Any) -> None:
+        if not self.can_rewind:
+            if self._size > self.reread:
+                self.reread, self._expected = self._size, self._checksum
+            self._size = self._checksum = 0
         super().rewind(first)
         if self._settles:
             self._config.preceding_text = self._preceding.decode()

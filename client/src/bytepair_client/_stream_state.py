@@ -294,10 +294,10 @@ class StreamState(ABC, Generic[Response, Plain]):
             self._unread_size = 0
             self._extra = None
             self.changed()
-            if self.buffer.can_rewind:
-                self.buffer.rewind(self._first)
+            is_kept = self.buffer.can_rewind
+            self.buffer.rewind(self._first)
+            if is_kept:
                 return None
-            self.buffer.restart()
             self.source_ended, self.failure = False, None
             self.readings += 1
             return self._to_read_again
