@@ -69,14 +69,9 @@ def positive(field: str, value: float | None, *, none: str, most: float = 1e9) -
     return value
 
 
-def checked_timeout(timeout: float | None) -> float | None:
-    """Return `timeout` if it is None or a positive number of seconds."""
-    return positive("timeout", timeout, none="no deadline")
-
-
 def chosen_timeout(default: float | None, timeout: Timeout) -> float | None:
     """The timeout of a call or a whole stream in seconds; None for no deadline."""
-    return default if timeout is NOT_GIVEN else checked_timeout(timeout)
+    return default if timeout is NOT_GIVEN else positive("timeout", timeout, none="no deadline")
 
 
 def checked_size(field: str, size: int, *, most: float = math.inf) -> int:

@@ -23,7 +23,7 @@ from bytepair_client._arguments import (
     BYTES_PER_ID,
     Defaults,
     checked_size,
-    checked_timeout,
+    chosen_timeout,
     positive,
 )
 from bytepair_client._call import Call, Method, R, Response, StreamCall, Work, too_many, unexpected
@@ -116,7 +116,7 @@ class BaseClient(ABC):
         self._defaults = Defaults(
             encoding,
             expected_fingerprint,
-            checked_timeout(timeout),
+            chosen_timeout(options.DEFAULT_TIMEOUT_S, timeout),
             checked_size("max_unary_bytes", max_unary_bytes),
         )
         self._metadata = options.call_metadata(api_key, metadata)
@@ -172,16 +172,18 @@ class BaseClient(ABC):
                 await self._wait_for(woken, seconds)
         finally:
             self._sleepers.discard(woken)
+        self._check_open()
+
+    def _check_open(self) -> None:
         if self._closed:
-            raise self._closed_error()
+            raise errors.ClientClosed(f"the client of {self.target} is closed")
 
     def _rpc(self, method: Method[Any, Any]) -> Callable[..., Any]:
         """The gRPC callable of `method`. The first use opens the channel."""
         rpc = self._rpcs.get(method.path)
         if rpc is None or self._closed:
             with self._lock:
-                if self._closed:
-                    raise self._closed_error()
+                self._check_open()
                 if self._channel is None and self._credentials is None:
                     self._channel = self._grpc.insecure_channel(self.target, self._arguments)
                 elif self._channel is None:
@@ -268,9 +270,6 @@ class BaseClient(ABC):
             failure.message = f"no gRPC server answered at {self.target}; it may be starting"
 
     async def _find_fault(self) -> str | None:
-        return self._connection_fault()
-
-    def _connection_fault(self) -> str | None:
         return options.connection_fault(self.target, self._context, self._server_name)
 
     def _payload(self, request: Message) -> bytes:
@@ -284,9 +283,6 @@ class BaseClient(ABC):
                 metadata={"field": "request", "limit": limit, "size": size},
             )
         return payload
-
-    def _closed_error(self) -> errors.ClientClosed:
-        return errors.ClientClosed(f"the client of {self.target} is closed")
 
 
 class Attempts:

@@ -132,9 +132,8 @@ class TokenizerClient(BaseClient):
         rpc = self._rpc(method)
         try:
             return rpc(request, timeout=seconds, metadata=self._metadata)
-        except ValueError as error:
-            if self._closed:  # by another thread, after _rpc
-                raise self._closed_error() from error
+        except ValueError:
+            self._check_open()  # another thread may have closed it, after _rpc
             raise
 
     async def _wait_for(self, event: threading.Event, seconds: float) -> None:
@@ -333,7 +332,7 @@ class AsyncTokenizerClient(BaseClient):
             await asyncio.gather(*under_way, return_exceptions=True)
 
     async def _find_fault(self) -> str | None:
-        return await asyncio.to_thread(self._connection_fault)
+        return await asyncio.to_thread(run, super()._find_fault())
 
 
 class AsyncRawResponses:

@@ -17,6 +17,7 @@ from enum import IntEnum
 from typing import Any
 
 from bytepair_client import _errors as errors
+from bytepair_client._operations.batches import OF_ONE_ITEM
 
 STANDARD_INPUT = "-"
 _STANDARD_OUTPUT = 1
@@ -153,16 +154,7 @@ def fields_of(info: Any) -> dict[str, Any]:
 
 
 # Errors of a single input. Any other error ends the command.
-_OF_ONE_INPUT = (
-    errors.BudgetTooSmall,
-    errors.InputTooLarge,
-    errors.InvalidChat,
-    errors.InvalidUtf8,
-    errors.ResourceExhausted,
-    errors.SpecialTokenInText,
-    errors.UnknownTokenId,
-    CommandError,
-)
+_OF_ONE_INPUT = (*OF_ONE_ITEM, errors.ResourceExhausted, CommandError)
 
 
 @dataclass(frozen=True, slots=True)

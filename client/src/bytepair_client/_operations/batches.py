@@ -29,7 +29,7 @@ from bytepair_client._status import from_item, to_item
 #: Maximum number of items in a request: the server's default of `max_batch_items`.
 MAX_ITEMS: Final = 1024
 #: The errors of a single item.
-_OF_ONE_ITEM: Final = (
+OF_ONE_ITEM: Final = (
     errors.BudgetTooSmall,
     errors.InputTooLarge,
     errors.InvalidChat,
@@ -218,7 +218,7 @@ class Batch(Prepared[Response, list[Plain]]):
         call = self._operation(item.value, timeout=timeout)
         try:
             response = await client._execute(call)
-        except _OF_ONE_ITEM as rejection:
+        except OF_ONE_ITEM as rejection:
             return [rejection]
         self._named = response
         whole: Any = self._method.parse(b"")
@@ -276,6 +276,6 @@ def error_of(result: BatchResult, item: int | None = None) -> errors.TokenizerEr
 def _error(index: int, outcome: Any) -> errors.TokenizerError | None:
     if not isinstance(outcome, errors.TokenizerError):
         return error_of(outcome, index)
-    if isinstance(outcome, _OF_ONE_ITEM):
+    if isinstance(outcome, OF_ONE_ITEM):
         outcome.item = index
     return outcome
