@@ -157,7 +157,7 @@ class TextBuffer(SendBuffer[bytearray]):
         # The number of ids before any text is settled, all of which are the template's; and how
         # many of them the next response repeats.
         self._template_size = self._repeated = 0
-        self._preceding = b""  # the last settled character
+        self._preceding = ""  # the last settled character
         self._last_start = -1  # of the chunks that the caller has
         # Of the text so far, and of that before a restart.
         self._size = self._checksum = self._expected = 0
@@ -203,7 +203,9 @@ class TextBuffer(SendBuffer[bytearray]):
         self._repeated = 0
         if not response.finished and self.can_rewind:
             settled = self._settle(response.bytes_consumed)
-            self._preceding = _last_character(settled) or self._preceding
+            # A character has at most four bytes.
+            end = settled[-4:].decode(errors="ignore")
+            self._preceding = end[-1:] or self._preceding
         if not self._preceding:
             self._template_size += len(response.ids)
         return True
@@ -215,7 +217,7 @@ class TextBuffer(SendBuffer[bytearray]):
             self._size = self._checksum = 0
         super().rewind(first)
         if self._settles:
-            self._config.preceding_text = self._preceding.decode()
+            self._config.preceding_text = self._preceding
         self._repeated = 0 if self._preceding else self._template_size
 
 
@@ -225,14 +227,6 @@ def other_text() -> Unavailable:
         "the connection broke, and pieces gave another text when they were read again",
         code="UNAVAILABLE",
     )
-
-
-def _last_character(data: bytearray) -> bytes:
-    """The last character of UTF-8 that ends at a boundary; b"" for no text."""
-    start = len(data) - 1
-    while start > 0 and data[start] & 0xC0 == 0x80:
-        start -= 1
-    return bytes(data[start:])
 
 
 class IdsBuffer(SendBuffer[list[int]]):
