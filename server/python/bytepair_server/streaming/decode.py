@@ -8,11 +8,10 @@ from bytepair.v1 import stream_pb2
 from bytepair_engine import BytepairError, StreamDecoder, UnknownTokenId
 from bytepair_engine.backends.text_length import text_length
 
+from bytepair_server.catalog import Entry
 from bytepair_server.errors import InConfig, InvalidField
-from bytepair_server.rpc import limits, wire
-from bytepair_server.rpc.call import Call
-from bytepair_server.rpc.options import Options
-from bytepair_server.streaming.session import Session, check_config, in_config
+from bytepair_server.rpc import limits
+from bytepair_server.streaming.session import Session
 
 #: Maximum size of a message with stop strings on the event loop: the search is in Python, and the
 #: text may have 64 times the size of the message.
@@ -35,57 +34,42 @@ _ANSWER: Final = tuple(b"%c%%c%%b%c" % (_TEXT, _CONSUMED) + b"%c" * length for l
 class DecodeSession(Session):
     """One DecodeStream."""
 
-    __slots__ = ("_decoder", "_is_plain")
-
-    def __init__(self, options: Options, call: Call, inline_max_bytes: int) -> None:
-        super().__init__(options, call, inline_max_bytes)
-        self._decoder: StreamDecoder[Any] | None = None
-        self._is_plain = True  # text, and no stop strings
+    _REQUEST = _Request
+    _RESPONSE = _Response
+    _is_plain = True  # text, and no stop strings
 
     def take(self, raw: bytes) -> bytes | None:
-        decoder = self._decoder
+        decoder = self._stream
         token_id = None if decoder is None else read_one_id(raw)
-        if decoder is None or token_id is None:
-            return self._take_any(raw)
+        if token_id is None:
+            return super().take(raw)
         delta = decoder.feed((token_id,))
         if not self._is_plain or decoder.pending_bytes or decoder.fault is not None:
-            return self._maybe_last(delta, flush=False).SerializeToString()
+            return self._answer(delta, flush=False)
         return (
             write_text(delta, decoder.tokens_consumed) or self._response(delta).SerializeToString()
         )
 
-    def _take_any(self, raw: bytes) -> bytes | None:
-        request, naming = wire.parse(_Request, raw), b""
-        check_config(request.HasField("config"), is_first=self._decoder is None)
-        if self._decoder is None:
-            with in_config():
-                naming = self._open(request.config)
+    def _process(self, request: stream_pb2.DecodeStreamRequest) -> bytes:
         ids = request.ids[:]
         limits.check("ids", len(ids), self._options.settings.max_ids, "ids")
-        assert self._decoder is not None  # the first message opened it
-        answer = self._maybe_last(self._decoder.feed(ids), flush=request.flush)
-        return answer.SerializeToString() + naming
+        return self._answer(self._stream.feed(ids), flush=request.flush)
 
-    def end(self) -> bytes | None:
-        if self._decoder is None:
-            check_config(has_config=False, is_first=True)
-        assert self._decoder is not None  # or it was an error
-        return self._maybe_last(self._decoder.feed(()), flush=True).SerializeToString()
+    def _finish(self) -> bytes:
+        return self._answer(self._stream.feed(()), flush=True)
 
     def abandon(self) -> bytes | None:
         self.over = True
-        decoder = self._decoder
-        if decoder is None:
+        if self._stream is None:
             return None
-        delta = decoder.abandon()
+        delta = self._stream.abandon()
         return self._response(delta).SerializeToString() if delta else None
 
     def record(self) -> None:
-        if self._decoder is not None:
-            self.call.tokens = self._decoder.tokens_consumed
+        if self._stream is not None:
+            self.call.tokens = self._stream.tokens_consumed
 
-    def _open(self, config: stream_pb2.DecodeStreamConfig) -> bytes:
-        """Make the decoder. Returns the end of the first answer: the encoding's name."""
+    def _configure(self, config: stream_pb2.DecodeStreamConfig) -> Entry:
         settings = self._options.settings
         entry, errors = self._options.decode(config, self.call)
         limits.check("prefill_ids", len(config.prefill_ids), settings.max_ids, "ids")
@@ -97,7 +81,7 @@ class DecodeSession(Session):
             raise InvalidField("stop", "must not contain an empty string")
         self._is_plain = not stop and errors is not None
         try:
-            self._decoder = StreamDecoder(
+            self._stream = StreamDecoder(
                 entry.encoding,
                 prefill_ids=config.prefill_ids,
                 skip_special_tokens=config.skip_special_tokens,
@@ -110,12 +94,11 @@ class DecodeSession(Session):
         self.inline_max_bytes = self._inline_max_bytes
         if stop:
             self.inline_max_bytes = min(self.inline_max_bytes, _STOP_INLINE_MAX_BYTES)
-        return wire.naming(_Response, entry)
+        return entry
 
-    def _maybe_last(self, delta: Any, *, flush: bool) -> stream_pb2.DecodeStreamResponse:
+    def _answer(self, delta: Any, *, flush: bool) -> bytes:
         """The answer with `delta`, marked as the last one if it is."""
-        decoder = self._decoder
-        assert decoder is not None  # messages come after the first
+        decoder = self._stream
         stopped = decoder.stop_matched is not None
         if flush and not stopped and decoder.fault is None:
             try:
@@ -130,11 +113,10 @@ class DecodeSession(Session):
             answer.finished = self.fault is None
         if decoder.stop_matched is not None:
             answer.stop_matched = decoder.stop_matched
-        return answer
+        return answer.SerializeToString()
 
     def _response(self, delta: str | bytes) -> stream_pb2.DecodeStreamResponse:
-        decoder = self._decoder
-        assert decoder is not None  # answers come after the first message
+        decoder = self._stream
         answer = _Response(
             tokens_consumed=decoder.tokens_consumed, pending_bytes=decoder.pending_bytes
         )

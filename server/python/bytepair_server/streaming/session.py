@@ -6,9 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
+from bytepair_server.catalog import Entry
 from bytepair_server.errors import InConfig, InvalidField
+from bytepair_server.rpc import wire
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.options import Options
 from bytepair_server.rpc.status import failure_of
@@ -18,6 +20,7 @@ T = TypeVar("T")
 #: Maximum size of a first message that the event loop computes: compiling many special tokens or
 #: stop strings takes milliseconds.
 _CONFIG_INLINE_MAX_BYTES: Final = 1024
+_NO_CONFIG: Final = "the first message must set it"
 
 
 class Session(ABC):
@@ -32,15 +35,8 @@ class Session(ABC):
         inline_max_bytes: Maximum size of a next message that the event loop may compute.
     """
 
-    __slots__ = (
-        "_inline_max_bytes",
-        "_options",
-        "call",
-        "fault",
-        "held",
-        "inline_max_bytes",
-        "over",
-    )
+    _REQUEST: ClassVar[Any]
+    _RESPONSE: ClassVar[Any]
 
     def __init__(self, options: Options, call: Call, inline_max_bytes: int) -> None:
         """Start a session, which its first message configures."""
@@ -50,9 +46,10 @@ class Session(ABC):
         self.held = 0
         self.over = False
         self.fault: Exception | None = None
+        self._stream: Any = None  # the engine's; the first message configures it
+        self._naming = b""  # the end of the first answer: the encoding's name and fingerprint
         self.inline_max_bytes = min(inline_max_bytes, _CONFIG_INLINE_MAX_BYTES)
 
-    @abstractmethod
     def take(self, raw: bytes) -> bytes | None:
         """Process a message.
 
@@ -61,10 +58,41 @@ class Session(ABC):
         Raises:
             Exception: The message is invalid; `abandon` must follow.
         """
+        request = wire.parse(self._REQUEST, raw)
+        if self._stream is None:
+            if not request.HasField("config"):
+                raise InvalidField("config", _NO_CONFIG)
+            with _in_config():
+                entry = self._configure(request.config)
+            self._naming = wire.naming(self._RESPONSE, entry)
+        elif request.HasField("config"):
+            raise InvalidField("config", "only the first message may set it")
+        return self._named(self._process(request))
 
-    @abstractmethod
     def end(self) -> bytes | None:
         """Process the end of the messages. Returns and raises like `take`."""
+        if self._stream is None:
+            raise InvalidField("config", _NO_CONFIG)
+        return self._named(self._finish())
+
+    def _named(self, answer: bytes | None) -> bytes | None:
+        """Let the first answer name the encoding."""
+        if answer is None:
+            return None
+        answer, self._naming = answer + self._naming, b""
+        return answer
+
+    @abstractmethod
+    def _configure(self, config: Any) -> Entry:
+        """Make the engine's stream. Returns the encoding."""
+
+    @abstractmethod
+    def _process(self, request: Any) -> bytes | None:
+        """The answer to a message, apart from its configuration."""
+
+    @abstractmethod
+    def _finish(self) -> bytes:
+        """The last answer."""
 
     @abstractmethod
     def record(self) -> None:
@@ -94,16 +122,8 @@ def timed(call: Call, step: Callable[..., T]) -> Callable[..., T]:
     return run
 
 
-def check_config(has_config: bool, is_first: bool) -> None:
-    """Raise InvalidField unless only the first message has a configuration."""
-    if is_first and not has_config:
-        raise InvalidField("config", "the first message must set it")
-    if has_config and not is_first:
-        raise InvalidField("config", "only the first message may set it")
-
-
 @contextmanager
-def in_config() -> Iterator[None]:
+def _in_config() -> Iterator[None]:
     """Let errors name fields of `config` by their path."""
     try:
         yield

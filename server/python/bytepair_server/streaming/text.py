@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 from bytepair.v1 import context_pb2, stream_pb2
 from bytepair_engine import (
@@ -28,7 +28,9 @@ from bytepair_server.rpc import wire
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.context_options import ChunkWriter, split_options
 from bytepair_server.rpc.options import Options, limit_of
-from bytepair_server.streaming.session import Session, check_config, in_config
+from bytepair_server.streaming.session import Session
+
+T = TypeVar("T")
 
 
 def _unsplittable(error: PieceTooLong) -> NoSplitPoint:
@@ -38,17 +40,11 @@ def _unsplittable(error: PieceTooLong) -> NoSplitPoint:
 class TextSession(Session):
     """The base of streams of text. Buffered text is never certain output."""
 
-    __slots__ = ("_detector", "_naming", "_stream")
-
-    _REQUEST: ClassVar[Any]
-    _RESPONSE: ClassVar[Any]
     _DEFAULT_ACTION: ClassVar[int]
 
     def __init__(self, options: Options, call: Call, inline_max_bytes: int) -> None:
         super().__init__(options, call, inline_max_bytes)
-        self._stream: Any = None  # StreamEncoder, StreamCounter or StreamChunker
         self._detector: SpecialTokenDetector | None = None
-        self._naming = b""  # the end of the first answer: the encoding's name and fingerprint
         # Not on the event loop: the first message may compile a thousand special tokens.
         self.inline_max_bytes = -1
 
@@ -61,16 +57,10 @@ class TextSession(Session):
         """The answer to a piece."""
 
     @abstractmethod
-    def _finish(self) -> bytes:
+    def _last(self) -> bytes:
         """The last answer."""
 
-    def take(self, raw: bytes) -> bytes | None:
-        request = wire.parse(self._REQUEST, raw)
-        is_first = self._stream is None
-        check_config(request.HasField("config"), is_first)
-        if is_first:
-            with in_config():
-                self._configure(request.config)
+    def _process(self, request: Any) -> bytes | None:
         kind = request.WhichOneof("piece")
         piece = "" if kind is None else getattr(request, kind)
         if self._detector is not None and self._detector.finds(piece):
@@ -82,10 +72,8 @@ class TextSession(Session):
         self.inline_max_bytes = self._inline_max_bytes - self.held
         return answer
 
-    def end(self) -> bytes | None:
-        if self._stream is None:
-            check_config(has_config=False, is_first=True)
-        answer = self._guarded(self._finish)
+    def _finish(self) -> bytes:
+        answer = self._guarded(self._last)
         self.held = 0
         self.over = True
         return answer
@@ -94,7 +82,7 @@ class TextSession(Session):
         if self._stream is not None:
             self.call.input_bytes = self._stream.bytes_consumed
 
-    def _configure(self, config: Any) -> None:
+    def _configure(self, config: Any) -> Entry:
         entry, rule = self._options.text(config, self.call, self._DEFAULT_ACTION)
         if not can_stream(entry.encoding):
             raise InvalidField(
@@ -105,27 +93,22 @@ class TextSession(Session):
         self._stream = self._open(entry, rule, config)
         if not rule["disallowed_special"]:
             self._detector = SpecialTokenDetector(entry.encoding, rule["allowed_special"])
-        self._naming = wire.naming(self._RESPONSE, entry)
+        return entry
 
-    def _guarded(self, step: Callable[[], bytes | None]) -> bytes | None:
+    def _guarded(self, step: Callable[[], T]) -> T:
         """The answer of a step of the engine, with its errors as errors of the request."""
         try:
-            answer = step()
+            return step()
         except InvalidUnicode as error:
             raise InvalidText("data", error.byte_offset) from None
         except InvalidOption as error:
             raise InConfig(error) from None
         except PieceTooLong as error:
             raise _unsplittable(error) from None
-        if answer is not None:
-            answer, self._naming = answer + self._naming, b""
-        return answer
 
 
 class EncodeSession(TextSession):
     """One EncodeStream."""
-
-    __slots__ = ()
 
     _REQUEST = stream_pb2.EncodeStreamRequest
     _RESPONSE = stream_pb2.EncodeStreamResponse
@@ -142,7 +125,7 @@ class EncodeSession(TextSession):
     def _feed(self, piece: str | bytes) -> bytes:
         return self._answer(self._stream.feed_packed(piece))
 
-    def _finish(self) -> bytes:
+    def _last(self) -> bytes:
         return self._answer(self._stream.finish_packed(), finished=True)
 
     def _answer(self, packed: bytes, *, finished: bool = False) -> bytes:
@@ -157,8 +140,6 @@ class EncodeSession(TextSession):
 
 class CountSession(TextSession):
     """One CountStream. Its only answer is the last one."""
-
-    __slots__ = ()
 
     _REQUEST = stream_pb2.CountStreamRequest
     _RESPONSE = stream_pb2.CountStreamResponse
@@ -177,9 +158,9 @@ class CountSession(TextSession):
         if not self._stream.limit_exceeded:
             return None
         self.over = True
-        return self._finish()
+        return self._last()
 
-    def _finish(self) -> bytes:
+    def _last(self) -> bytes:
         counter = self._stream
         self.call.tokens = counter.finish()
         return stream_pb2.CountStreamResponse(
@@ -217,8 +198,6 @@ def _longest(encoding: Encoding) -> int:
 class SplitSession(TextSession):
     """One SplitStream."""
 
-    __slots__ = ("_writer",)
-
     _REQUEST = context_pb2.SplitStreamRequest
     _RESPONSE = context_pb2.SplitStreamResponse
     _DEFAULT_ACTION = AS_TEXT
@@ -235,7 +214,7 @@ class SplitSession(TextSession):
     def _feed(self, piece: str | bytes) -> bytes:
         return self._answer(lambda: self._stream.feed(piece)).SerializeToString()
 
-    def _finish(self) -> bytes:
+    def _last(self) -> bytes:
         answer = self._answer(self._stream.finish)
         answer.finished = self.fault is None
         return answer.SerializeToString()
