@@ -34,6 +34,8 @@ pub struct Opened {
     pub message: Option<Bytes>,
     /// Size of the message in bytes; an upper bound if it is not yet known.
     pub size: usize,
+    /// Whether its connection has too many unread calls: Python must reject it.
+    pub is_excess: bool,
 }
 
 /// An event of a call, for Python.

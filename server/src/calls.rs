@@ -252,32 +252,14 @@ impl Calls {
         may_go_on
     }
 
-    /// Answers a unary call, or fails it if its connection would have more than `most` unsent bytes.
-    /// Returns whether it was answered.
-    pub fn answer(
-        &self,
-        id: u64,
-        message: &[u8],
-        headers: Pairs,
-        trailers: Pairs,
-        most: usize,
-        overloaded: &Failure,
-    ) -> bool {
+    /// Answers a unary call.
+    pub fn answer(&self, id: u64, message: &[u8], headers: Pairs, trailers: Pairs) {
         let peer = match self.slots.lock().get(&id) {
             Some(Slot {
                 peer: Some(peer), ..
             }) => peer.clone(),
-            _ => return true,
+            _ => return,
         };
-        let unsent = peer.unsent.load(Relaxed);
-        if unsent > 0 && unsent + message.len() > most {
-            let failure = Failure {
-                trailers,
-                ..overloaded.clone()
-            };
-            self.command(id, Command::Fail(failure));
-            return false;
-        }
         let message = Unsent::count(prefixed(message), peer);
         self.command(
             id,
@@ -287,7 +269,6 @@ impl Calls {
                 trailers,
             }),
         );
-        true
     }
 
     /// Counts a call that ended without an answer. Closes a connection with more than `limit` in a

@@ -116,6 +116,7 @@ impl Calling {
             is_json: format == CodecFormat::Json,
             deadline: context.deadline(),
             size: message.as_ref().map_or(0, Bytes::len),
+            is_excess: false,
             message,
             headers: std::mem::take(context.headers_mut()),
         })

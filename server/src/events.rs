@@ -144,6 +144,7 @@ pub mod tests {
             deadline: None,
             message: Some(vec![0; size].into()),
             size,
+            is_excess: false,
         })
     }
 

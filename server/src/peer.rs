@@ -97,6 +97,12 @@ pub struct Peer {
 }
 
 impl Peer {
+    /// Whether an answer of this size fits beside the unsent ones within `most`; one alone always does.
+    pub fn has_room(&self, size: usize, most: usize) -> bool {
+        let unsent = self.unsent.load(Relaxed);
+        unsent == 0 || unsent + size <= most
+    }
+
     /// Count a call that was cancelled or has no valid credentials. Above `limit`
     /// within a second, evict the peer; 0: never.
     pub fn abandon(&self, limit: u32) {

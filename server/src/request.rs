@@ -90,6 +90,7 @@ fn by_grpc(
         deadline,
         message: None,
         size: 0,
+        is_excess: false,
     });
     let most = shared.settings.max_message_bytes;
     let held = Held::new(peer.clone());
@@ -208,6 +209,7 @@ async fn by_protocols(
         deadline,
         message: None,
         size: size.unwrap_or(shared.settings.max_message_bytes),
+        is_excess: false,
     };
     match within(deadline, pin!(admission(shared, opened))).await {
         Ok((guard, rejected)) => {
@@ -307,15 +309,13 @@ fn too_many_headers(size: usize, limit: u32) -> Failure {
 /// Waits until Python requests the message of a call or rejects the call.
 async fn admission(
     shared: &Shared,
-    opened: Opened,
+    mut opened: Opened,
 ) -> Result<(Guard, oneshot::Receiver<Failure>), Failure> {
     let peer = opened.peer.clone();
     // Until its message is read, which reopens its flow-control window.
     let unread = peer.unread_calls.fetch_add(1, Relaxed);
     let _unread = Unread(&peer);
-    if unread >= shared.settings.max_unread_calls {
-        return Err(shared.settings.overloaded.clone());
-    }
+    opened.is_excess = unread >= shared.settings.max_unread_calls;
     let (guard, admitted, rejected) = shared.calls.unread(opened);
     received(admitted).await?;
     Ok((guard, rejected))

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::call::Failure;
-
 /// The limits, which do not change while the transport runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -36,8 +34,6 @@ pub struct Settings {
     /// Interval of pings on an idle connection, and the time to answer one.
     pub keepalive_interval: Duration,
     pub keepalive_timeout: Duration,
-    /// The status of a call that exceeds a limit of its connection.
-    pub overloaded: Failure,
     /// Origins whose pages may call; empty: none. `*` stands for any.
     pub cors_origins: Vec<String>,
 }

@@ -25,7 +25,6 @@ use tokio::time::sleep;
 use peer::{METHODS, Random, talk};
 
 const SEEDS: u64 = 100;
-const MAX_UNSENT_BYTES: usize = 32 << 10;
 const MAX_ABANDONED: u32 = 20;
 /// Of the clock of a seed, for all that its connections may wait for.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -42,16 +41,12 @@ fn settings(random: &mut Random) -> Settings {
         max_message_bytes: 64 << 10,
         read_ahead_bytes: 1 << 10,
         max_unread_calls: 4,
-        max_unsent_bytes: MAX_UNSENT_BYTES,
+        max_unsent_bytes: 32 << 10,
         max_buffered_bytes: [48 << 10, 1 << 20, 64 << 20][random.below(3)],
         max_abandoned_per_second: MAX_ABANDONED,
         max_connection_age: Some(Duration::from_secs(20)),
         keepalive_interval: Duration::from_secs(10),
         keepalive_timeout: Duration::from_secs(3),
-        overloaded: Failure {
-            code: 8,
-            ..Failure::default()
-        },
         cors_origins: vec!["*".into()],
     }
 }
@@ -132,15 +127,7 @@ impl Handlers {
                     ("x-request-id".into(), "1".into()),
                     ("bad name".into(), "\n".into()),
                 ];
-                // It is over, whether it is answered or fails.
-                self.calls.answer(
-                    id,
-                    &data,
-                    vec![],
-                    trailers,
-                    MAX_UNSENT_BYTES,
-                    &Failure::default(),
-                );
+                self.calls.answer(id, &data, vec![], trailers);
                 self.open.remove(&id);
             }
             4 | 5 => {

@@ -188,6 +188,7 @@ def test_queued_large_calls_of_a_connection_are_limited_and_the_next_is_overload
             if b"grpc-status-details-bin" in fields:  # in the trailers
                 break
     assert refused == {2 * waiting + 1}
+    assert server.metric("bytepair_errors_total", rpc="Count", reason="OVERLOADED") == 1
     assert fields[b"grpc-status"] == b"8"
     encoded = fields[b"grpc-status-details-bin"]
     status = status_pb2.Status.FromString(b64decode(encoded + b"=" * (-len(encoded) % 4)))
@@ -196,6 +197,27 @@ def test_queued_large_calls_of_a_connection_are_limited_and_the_next_is_overload
     assert any(each.Unpack(retry) for each in status.details)
     assert (info.reason, info.domain) == ("OVERLOADED", "bytepair")
     assert retry.retry_delay.ToTimedelta().total_seconds() == RETRY_SECONDS
+
+
+def test_an_answer_beside_too_many_unread_ones_is_overloaded_and_not_counted_as_answered(
+    serve: Serve,
+) -> None:
+    server = serve()
+    ids = long_ids() * 2
+    raw = http2.message(
+        tokenizer_pb2.DecodeRequest(encoding="cl100k_base", ids=ids).SerializeToString()
+    )
+    fit = Limits().max_unsent_bytes // (len(ids) * LONG_TOKEN + len(http2.message(b"")))
+    with never_reading(server) as link:
+        sender = http2.Sender(link)
+        for stream in range(1, 2 * (fit + 1), 2):
+            headers = http2.headers("Decode")
+            link.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, stream, headers))
+            for start in range(0, len(raw), 16_000):
+                flags = http2.END_STREAM if start + 16_000 >= len(raw) else 0
+                assert sender.data(stream, raw[start : start + 16_000], flags, lambda: True)
+        for code, times in (("RESOURCE_EXHAUSTED", 1), ("OK", fit)):
+            server.wait_for_metric("bytepair_requests_total", times, rpc="Decode", code=code)
 
 
 def test_an_answer_arrives_after_the_server_has_ended_the_connection(serve: Serve) -> None:

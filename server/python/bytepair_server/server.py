@@ -15,7 +15,7 @@ from grpc_health.v1 import health
 
 from bytepair_server import catalog
 from bytepair_server.admission.executor import Executor
-from bytepair_server.admission.limiter import RETRY_SECONDS, Limiter
+from bytepair_server.admission.limiter import Limiter
 from bytepair_server.auth import callers, tls
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.policy import Policy
@@ -25,7 +25,6 @@ from bytepair_server.catalog import Catalog
 from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.config.settings import Settings
 from bytepair_server.config.types import NO_ADDRESS
-from bytepair_server.errors import Overloaded
 from bytepair_server.observability import logs, traces
 from bytepair_server.observability.http import Pages, listen, serve, shown_address
 from bytepair_server.observability.metrics import Metrics
@@ -36,7 +35,6 @@ from bytepair_server.rpc.context_service import flagged_tokens
 from bytepair_server.rpc.handler import UnaryHandlers
 from bytepair_server.rpc.outcome import Shared
 from bytepair_server.rpc.service import SERVICE_NAME, Service
-from bytepair_server.rpc.status import failure_of
 from bytepair_server.streaming.handler import StreamHandlers
 from bytepair_server.transport import choice, ports, reflection
 from bytepair_server.transport.health import Health
@@ -257,12 +255,7 @@ class Server:
         settings = self._settings
         make = choice.choose(settings.transport, address)
         material = None if self._tls is None else self._tls.read()
-        overloaded = failure_of(
-            Overloaded(RETRY_SECONDS, "queued calls and unsent answers of this connection")
-        )
-        assert overloaded is not None  # the table has it
-        tried = self._executor.tried_max_bytes
-        limits = Limits.of(settings, tried, overloaded.for_transport())
+        limits = Limits.of(settings, self._executor.tried_max_bytes)
         files = playground.files() if playground.is_on(settings, self._callers) else ()
         return make(methods, limits, self._log_fault, self._log_evicted, material, files)
 

@@ -6,7 +6,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::call::Failure;
 use crate::connect::Kind;
 use crate::settings::Settings;
 use crate::tls::{Files, acceptor};
@@ -50,7 +49,6 @@ pub fn read_settings(given: Option<&Bound<'_, PyDict>>) -> PyResult<Settings> {
             .map_err(|error| PyValueError::new_err(format!("{name}: {error}")))
     };
     let age = seconds("max_connection_age_seconds")?;
-    let overloaded = get("overloaded")?;
     Ok(Settings {
         max_connections: number("max_connections")?,
         max_connections_per_address: number("max_connections_per_address")?,
@@ -67,12 +65,6 @@ pub fn read_settings(given: Option<&Bound<'_, PyDict>>) -> PyResult<Settings> {
         max_connection_age: (!age.is_zero()).then_some(age),
         keepalive_interval: seconds("keepalive_seconds")?,
         keepalive_timeout: seconds("keepalive_timeout_seconds")?,
-        overloaded: Failure {
-            code: overloaded.get_item("code")?.extract()?,
-            message: overloaded.get_item("message")?.extract()?,
-            details: overloaded.get_item("details")?.extract()?,
-            ..Failure::default()
-        },
         cors_origins: get("cors_origins")?.extract()?,
     })
 }

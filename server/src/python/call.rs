@@ -94,8 +94,19 @@ impl Call {
     }
 
     #[getter]
+    fn is_excess(&self) -> bool {
+        self.0.opened.is_excess
+    }
+
+    #[getter]
     fn is_over(&self) -> bool {
         self.0.is_over.load(Relaxed)
+    }
+
+    /// Whether the connection's limit on unsent answers permits one more of this size.
+    fn has_room(&self, size: usize) -> bool {
+        let most = self.0.server.shared.settings.max_unsent_bytes;
+        self.0.opened.peer.has_room(size, most)
     }
 
     fn time_remaining(&self) -> Option<f64> {
@@ -123,15 +134,9 @@ impl Call {
     #[pyo3(signature = (message, trailers = Vec::new(), headers = Vec::new()))]
     fn answer(&self, message: &[u8], trailers: Pairs, headers: Pairs) {
         self.0.is_over.store(true, Relaxed);
-        let settings = &self.0.server.shared.settings;
-        self.0.calls.answer(
-            self.0.number,
-            message,
-            headers,
-            trailers,
-            settings.max_unsent_bytes,
-            &settings.overloaded,
-        );
+        self.0
+            .calls
+            .answer(self.0.number, message, headers, trailers);
     }
 
     #[pyo3(signature = (status, trailers = Vec::new(), headers = Vec::new()))]

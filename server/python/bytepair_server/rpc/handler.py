@@ -14,11 +14,12 @@ from typing import Any, Final
 from bytepair_engine import Cancelled, CancelScope
 
 from bytepair_server.admission.executor import TRIED_SECONDS
-from bytepair_server.errors import InvalidField
+from bytepair_server.admission.limiter import RETRY_SECONDS
+from bytepair_server.errors import InvalidField, Overloaded
 from bytepair_server.rpc import json, limits
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.methods import METHODS, Rpc
-from bytepair_server.rpc.outcome import Outcomes, Shared, trailers
+from bytepair_server.rpc.outcome import Outcomes, Shared
 from bytepair_server.rpc.service import Service
 from bytepair_server.transport.interface import Kind, Method, UnaryCall
 
@@ -99,8 +100,7 @@ class UnaryHandlers:
             except BaseException as error:
                 outcomes.failed(incoming, call, error)
                 return None
-            outcomes.answered(incoming, call)
-            incoming.answer(answer, trailers(call))
+            outcomes.answer(incoming, call, answer)
             return None
 
         return handle
@@ -111,6 +111,8 @@ class UnaryHandlers:
         """Answer a call that has to wait for admission, for its message or for a thread."""
         shared, limiter, raw = self._shared, self._shared.limiter, incoming.message
         try:
+            if incoming.is_excess:
+                raise Overloaded(RETRY_SECONDS, "queued calls of one connection")
             limits.check("message", incoming.size, shared.settings.max_message_bytes, "bytes")
             slot = await limiter.admit(call, incoming.size, incoming.time_remaining())
             try:
@@ -136,8 +138,7 @@ class UnaryHandlers:
         except BaseException as error:
             outcomes.failed(incoming, call, error)
             return
-        outcomes.answered(incoming, call)
-        incoming.answer(answer, trailers(call))
+        outcomes.answer(incoming, call, answer)
 
     def _answer(self, method: Rpc, raw: bytes, call: Call, is_json: bool) -> bytes:
         if is_json:

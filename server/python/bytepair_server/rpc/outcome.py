@@ -10,17 +10,17 @@ from typing import Final
 from bytepair.v1 import text_pb2
 
 from bytepair_server.admission.executor import Executor
-from bytepair_server.admission.limiter import Limiter
+from bytepair_server.admission.limiter import RETRY_SECONDS, Limiter
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.quotas import Quotas
 from bytepair_server.config.settings import Settings
-from bytepair_server.errors import Draining
+from bytepair_server.errors import Draining, Overloaded
 from bytepair_server.observability import logs, traces
 from bytepair_server.observability.metrics import POLICY_ACTIONS, Metrics, RpcMetrics
 from bytepair_server.rpc.call import AUTHORIZATION, REQUEST_ID, Call
 from bytepair_server.rpc.status import Failure, failure_of, internal
 from bytepair_server.transport.interface import Call as Incoming
-from bytepair_server.transport.interface import Trailers
+from bytepair_server.transport.interface import Trailers, UnaryCall
 
 #: Time between two warnings that an RPC is overloaded.
 WARNING_SECONDS: Final = 60.0
@@ -75,6 +75,16 @@ class Outcomes:
     def begin(self, incoming: Incoming) -> Call:
         """Start a call; `answered` or `failed` must follow."""
         return Call(incoming.peer, incoming.header(REQUEST_ID), incoming.header(AUTHORIZATION))
+
+    def answer(self, incoming: UnaryCall, call: Call, answer: bytes) -> None:
+        """Answer a unary call, or fail it if its caller leaves too many answers unread."""
+        if incoming.has_room(len(answer)):
+            self.answered(incoming, call)
+            incoming.answer(answer, trailers(call))
+        else:
+            self.failed(
+                incoming, call, Overloaded(RETRY_SECONDS, "unsent answers of one connection")
+            )
 
     def answered(self, incoming: Incoming, call: Call) -> None:
         """Record a successful call, before its answer is sent."""

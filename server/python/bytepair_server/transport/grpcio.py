@@ -206,6 +206,8 @@ class _UnaryCall(_Call):
 
     __slots__ = ("given", "message")
 
+    is_excess: Final = False
+
     def __init__(self, context: Context, message: bytes) -> None:
         super().__init__(context)
         self.message: Final = message
@@ -214,6 +216,9 @@ class _UnaryCall(_Call):
     @property
     def size(self) -> int:
         return len(self.message)
+
+    def has_room(self, _: int) -> bool:
+        return True
 
     async def read(self) -> bytes | None:
         return self.message

@@ -84,6 +84,13 @@ class UnaryCall(Call, Protocol):
     def size(self) -> int:
         """Size of the message in bytes; an upper bound if it is not yet known."""
 
+    @property
+    def is_excess(self) -> bool:
+        """Whether its connection has too many unread calls: the handler must reject it."""
+
+    def has_room(self, size: int) -> bool:
+        """Whether an answer of `size` bytes keeps the limit on its connection's unsent answers."""
+
     def answer(self, message: bytes, trailers: Trailers = ()) -> None:
         """End the call with its answer."""
 
@@ -253,7 +260,6 @@ class Limits:
         max_unsent_bytes: Unsent answers of one connection.
         keepalive_seconds: Interval of pings on an idle connection.
         keepalive_timeout_seconds: Time to answer a ping before the connection is closed.
-        overloaded: The status of a call that exceeds `max_unread_calls` or `max_unsent_bytes`.
     """
 
     max_connections: int = 10_000
@@ -271,15 +277,13 @@ class Limits:
     max_connection_age_seconds: float = 0.0
     keepalive_seconds: float = 60.0
     keepalive_timeout_seconds: float = 20.0
-    overloaded: Status = Status(8, "this connection has too many queued calls or unsent answers")
     cors_origins: Sequence[str] = ()
 
     @classmethod
-    def of(cls, settings: Settings, tried_max_bytes: int, overloaded: Status) -> Limits:
+    def of(cls, settings: Settings, tried_max_bytes: int) -> Limits:
         """The limits by the settings. Counts that are tried on the event loop are read ahead."""
         names = [each.name for each in fields(cls) if hasattr(settings, each.name)]
         return cls(
-            overloaded=overloaded,
             read_ahead_bytes=max(READ_AHEAD_BYTES, tried_max_bytes),
             **{name: getattr(settings, name) for name in names},
         )
