@@ -144,7 +144,7 @@ pub enum Body {
 
 impl Body {
     pub fn whole(content: Bytes) -> Self {
-        Body::Protocols(Box::new(connect::Body::Full(content.into())))
+        Body::Protocols(Box::new(connect::Body::whole(content)))
     }
 }
 

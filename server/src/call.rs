@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::outgoing::Outgoing;
-use crate::peer::Peer;
+use crate::peer::{Peer, Unsent};
 use crate::settings::SMALL_BYTES;
 
 /// gRPC status codes.
@@ -117,7 +117,7 @@ impl Failure {
 
 /// A unary answer: a `prefixed` message with headers and trailers.
 pub struct Answer {
-    pub message: Bytes,
+    pub message: Unsent,
     pub headers: Pairs,
     pub trailers: Pairs,
 }
@@ -135,7 +135,7 @@ pub enum Command {
     Read(usize),
     Answer(Answer),
     Start(Pairs, Pairs),
-    Send(Bytes),
+    Send(Unsent),
     Close,
     Fail(Failure),
 }

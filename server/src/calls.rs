@@ -247,7 +247,7 @@ impl Calls {
             }) => (peer.clone(), messages.count(PREFIX_BYTES + message.len())),
             _ => return true,
         };
-        let message = Unsent::count(prefixed(message), peer);
+        let message = Unsent::new(prefixed(message), peer);
         self.command(id, Command::Send(message));
         may_go_on
     }
@@ -260,7 +260,7 @@ impl Calls {
             }) => peer.clone(),
             _ => return,
         };
-        let message = Unsent::count(prefixed(message), peer);
+        let message = Unsent::new(prefixed(message), peer);
         self.command(
             id,
             Command::Answer(Answer {

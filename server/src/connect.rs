@@ -1,13 +1,14 @@
 //! Connect, gRPC-Web, JSON and gRPC over HTTP/1.1, by the crate `connectrpc`. Its types stay in this file.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use connectrpc::codec::CodecFormat;
 use connectrpc::dispatcher::{RequestStream, StreamingResult, UnaryResult};
 use connectrpc::{
@@ -17,17 +18,87 @@ use connectrpc::{
 };
 use futures_util::{Stream, StreamExt};
 use http::{HeaderMap, Uri};
+use http_body::{Body as _, Frame, SizeHint};
 use tower_service::Service as _;
 
 use crate::body::{GONE, ReadAhead};
 use crate::call::{Answer, CANCELLED, Failure, Opened, PREFIX_BYTES, Pairs, Started, add_pairs};
 use crate::calls::{Calls, Guard};
 use crate::outgoing::Outgoing;
-use crate::peer::Peer;
+use crate::peer::{Peer, Unsent};
 use crate::settings::{COMPRESS_FROM_BYTES, COMPRESS_UP_TO_BYTES, Settings};
 
 /// The body of an answer.
-pub type Body = ConnectRpcBody;
+pub struct Body {
+    body: ConnectRpcBody,
+    /// Its only data, where `connectrpc` has compressed a whole answer.
+    whole: Option<Frame<Bytes>>,
+    /// The peer that compressed data count for: they replace those that were counted.
+    peer: Option<Arc<Peer>>,
+}
+
+impl Body {
+    pub fn whole(content: Bytes) -> Self {
+        let body = ConnectRpcBody::Full(content.into());
+        Body {
+            body,
+            whole: None,
+            peer: None,
+        }
+    }
+
+    fn of(body: ConnectRpcBody, peer: Option<Arc<Peer>>) -> Self {
+        let is_stream = matches!(body, ConnectRpcBody::Streaming(_));
+        let mut body = Body {
+            body,
+            whole: None,
+            peer,
+        };
+        if body.peer.is_some()
+            && !is_stream
+            && let Poll::Ready(Some(Ok(frame))) =
+                body.poll_next(&mut Context::from_waker(Waker::noop()))
+        {
+            body.whole = Some(frame);
+        }
+        body
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Polled>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        let Some(peer) = &self.peer else {
+            return polled;
+        };
+        let counted = |data: Bytes| Unsent::new(data.into(), peer.clone()).into_bytes();
+        polled.map_ok(|frame| frame.map_data(counted))
+    }
+}
+
+type Polled = Result<Frame<Bytes>, Infallible>;
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Polled>> {
+        let body = self.get_mut();
+        match body.whole.take() {
+            Some(frame) => Poll::Ready(Some(Ok(frame))),
+            None => body.poll_next(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.whole.is_none() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.whole {
+            None => self.body.size_hint(),
+            Some(_) => SizeHint::default(),
+        }
+    }
+}
 
 /// Whether request and answer are one message or a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +125,13 @@ pub struct Admitted(pub u64);
 /// Marks a call that fails before its message is read.
 #[derive(Clone)]
 pub struct Rejected(pub Failure);
+
+/// Headers that name the compression of an answer.
+const ENCODINGS: [&str; 3] = [
+    "content-encoding",
+    "connect-content-encoding",
+    "grpc-encoding",
+];
 
 /// The protocols over calls.
 pub struct Protocols {
@@ -84,10 +162,12 @@ impl Protocols {
     }
 
     pub async fn answer(&self, request: http::Request<ReadAhead>) -> http::Response<Body> {
-        match self.service.clone().call(request).await {
-            Ok(response) => response,
-            Err(never) => match never {},
-        }
+        let peer = request.extensions().get::<Arc<Peer>>().cloned();
+        let Ok(response) = self.service.clone().call(request).await;
+        let headers = response.headers();
+        let is_compressed = ENCODINGS.iter().any(|name| headers.contains_key(*name));
+        let peer = peer.filter(|_| is_compressed);
+        response.map(|body| Body::of(body, peer))
     }
 }
 
@@ -286,10 +366,10 @@ fn answer(
     wants_gzip: bool,
 ) -> Result<Response<EncodedBody>, ConnectError> {
     match received {
-        Ok(Ok(mut answer)) => {
-            answer.message.advance(PREFIX_BYTES);
-            let is_compressible = wants_gzip && answer.message.len() <= COMPRESS_UP_TO_BYTES;
-            let mut response = Response::new(EncodedBody::Contiguous(answer.message));
+        Ok(Ok(answer)) => {
+            let message = content(answer.message);
+            let is_compressible = wants_gzip && message.len() <= COMPRESS_UP_TO_BYTES;
+            let mut response = Response::new(EncodedBody::Contiguous(message));
             response.headers = header_map(answer.headers);
             response.trailers = header_map(answer.trailers);
             Ok(if is_compressible {
@@ -313,6 +393,11 @@ fn begin(started: Started, guard: Guard) -> Response<EncodedStream> {
     response
 }
 
+/// A message without gRPC's prefix.
+fn content(message: Unsent) -> Bytes {
+    message.into_bytes().split_off(PREFIX_BYTES)
+}
+
 /// The answers of a stream. Its guard tells Python when the caller is gone.
 struct Messages {
     messages: Arc<Outgoing>,
@@ -326,10 +411,7 @@ impl Stream for Messages {
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.messages.poll_next(context).map(|next| {
             next.map(|message| match message {
-                Ok(mut message) => {
-                    message.advance(PREFIX_BYTES);
-                    Ok(EncodedBody::Contiguous(message))
-                }
+                Ok(message) => Ok(EncodedBody::Contiguous(content(message))),
                 Err(failure) => Err(error(failure)),
             })
         })

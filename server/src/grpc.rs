@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Version, header};
 use http_body::Frame;
@@ -19,6 +19,7 @@ use crate::call::{
 };
 use crate::calls::Guard;
 use crate::gzip::deflate;
+use crate::peer::Unsent;
 use crate::settings::{COMPRESS_FROM_BYTES, COMPRESS_UP_TO_BYTES};
 
 /// Ready answers of a stream are joined up to this size, the default of HTTP/2's frames.
@@ -82,7 +83,7 @@ impl Grpc {
     pub fn answer(self, answer: Result<Answer, Failure>) -> Response<Body> {
         match answer {
             Ok(answer) => {
-                let message = self.compressed(answer.message);
+                let message = self.compressed(answer.message).into_bytes();
                 self.response(answer.headers, Content::Unary(message, answer.trailers))
             }
             Err(failure) => self.failure(failure),
@@ -138,19 +139,19 @@ impl Grpc {
     }
 
     /// A message with its prefix, compressed if the caller wants it and its size is worth it.
-    fn compressed(self, message: Bytes) -> Bytes {
-        let size = message.len() - PREFIX_BYTES;
-        if !self.answers_gzip || !(COMPRESS_FROM_BYTES..=COMPRESS_UP_TO_BYTES).contains(&size) {
+    fn compressed(self, mut message: Unsent) -> Unsent {
+        let plain = &message.as_ref()[PREFIX_BYTES..];
+        if !self.answers_gzip
+            || !(COMPRESS_FROM_BYTES..=COMPRESS_UP_TO_BYTES).contains(&plain.len())
+        {
             return message;
         }
-        match deflate(&[1, 0, 0, 0, 0], &message[PREFIX_BYTES..]) {
-            Some(mut data) => {
-                let size = (data.len() - PREFIX_BYTES) as u32;
-                data[1..PREFIX_BYTES].copy_from_slice(&size.to_be_bytes());
-                data.into()
-            }
-            None => message,
+        if let Some(mut data) = deflate(&[1, 0, 0, 0, 0], plain) {
+            let size = (data.len() - PREFIX_BYTES) as u32;
+            data[1..PREFIX_BYTES].copy_from_slice(&size.to_be_bytes());
+            message.replace(data);
         }
+        message
     }
 }
 
@@ -209,22 +210,23 @@ pub struct Answers {
 impl Answers {
     /// All ready answers, joined; `None` at the end.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let mut first = Bytes::new();
-        let mut joined = BytesMut::new();
-        while self.last.is_none() && first.len().max(joined.len()) < FRAME_BYTES {
+        let mut joined: Option<Unsent> = None;
+        while self.last.is_none()
+            && joined
+                .as_ref()
+                .is_none_or(|it| it.as_ref().len() < FRAME_BYTES)
+        {
             match self.messages.poll_next(context) {
                 Poll::Ready(Some(Ok(message))) => {
                     let message = self.grpc.compressed(message);
-                    if first.is_empty() && joined.is_empty() {
-                        first = message;
-                        continue;
+                    match &mut joined {
+                        None => joined = Some(message),
+                        Some(joined) => joined.append(message.as_ref()),
                     }
-                    joined.extend_from_slice(&std::mem::take(&mut first));
-                    joined.extend_from_slice(&message);
                 }
                 Poll::Ready(Some(Err(failure))) => self.last = Some(Err(failure)),
                 Poll::Ready(None) => self.last = Some(Ok(())),
-                Poll::Pending if first.is_empty() && joined.is_empty() => {
+                Poll::Pending if joined.is_none() => {
                     let timer = self.deadline.as_mut().map(|it| it.as_mut().poll(context));
                     if timer.is_none_or(|timer| timer.is_pending()) {
                         return Poll::Pending;
@@ -235,11 +237,7 @@ impl Answers {
                 Poll::Pending => break,
             }
         }
-        match (first.is_empty(), joined.is_empty()) {
-            (false, _) => Poll::Ready(Some(first)),
-            (true, false) => Poll::Ready(Some(joined.freeze())),
-            (true, true) => Poll::Ready(None),
-        }
+        Poll::Ready(joined.map(Unsent::into_bytes))
     }
 
     fn end(&mut self) -> HeaderMap {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::call::{Event, Failure};
 use crate::calls::Calls;
+use crate::peer::Unsent;
 use crate::settings::STREAM_UNSENT_BYTES;
 
 /// Answers that HTTP has not taken yet, and the stream's end. Most streams are idle: a channel would
@@ -24,7 +24,7 @@ pub struct Outgoing {
 
 #[derive(Default)]
 struct Queue {
-    messages: VecDeque<Bytes>,
+    messages: VecDeque<Unsent>,
     end: Option<Result<(), Box<Failure>>>,
     waker: Option<Waker>,
 }
@@ -51,7 +51,7 @@ impl Outgoing {
     }
 
     /// Adds a counted message.
-    pub fn push(&self, message: Bytes) {
+    pub fn push(&self, message: Unsent) {
         self.change(|queue| queue.messages.push_back(message));
     }
 
@@ -72,7 +72,7 @@ impl Outgoing {
     }
 
     /// The next message; `None` after a successful end.
-    pub fn poll_next(&self, context: &Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
+    pub fn poll_next(&self, context: &Context<'_>) -> Poll<Option<Result<Unsent, Failure>>> {
         let message = {
             let mut queue = self.queue.lock();
             match (queue.messages.pop_front(), queue.end.take()) {
@@ -88,8 +88,9 @@ impl Outgoing {
                 }
             }
         };
-        let before = self.bytes.fetch_sub(message.len(), Relaxed);
-        if before - message.len() < STREAM_UNSENT_BYTES / 2 && self.is_paused.swap(false, Relaxed) {
+        let size = message.as_ref().len();
+        let before = self.bytes.fetch_sub(size, Relaxed);
+        if before - size < STREAM_UNSENT_BYTES / 2 && self.is_paused.swap(false, Relaxed) {
             self.calls.push(self.id, Event::Writable);
         }
         Poll::Ready(Some(Ok(message)))

@@ -205,10 +205,24 @@ pub struct Unsent {
 }
 
 impl Unsent {
-    pub fn count(data: Vec<u8>, peer: Arc<Peer>) -> Bytes {
+    pub fn new(data: Vec<u8>, peer: Arc<Peer>) -> Self {
         peer.unsent.fetch_add(data.len(), Relaxed);
         peer.hold(data.len());
-        Bytes::from_owner(Unsent { data, peer })
+        Unsent { data, peer }
+    }
+
+    pub fn replace(&mut self, data: Vec<u8>) {
+        *self = Unsent::new(data, self.peer.clone());
+    }
+
+    pub fn append(&mut self, more: &[u8]) {
+        self.peer.unsent.fetch_add(more.len(), Relaxed);
+        self.peer.hold(more.len());
+        self.data.extend_from_slice(more);
+    }
+
+    pub fn into_bytes(self) -> Bytes {
+        Bytes::from_owner(self)
     }
 }
 
@@ -249,10 +263,14 @@ mod tests {
     #[test]
     fn bytes_count_until_they_are_dropped() {
         let peer = peer(&Peers::new(100));
-        let bytes = Unsent::count(vec![0; 10], peer.clone());
+        let mut message = Unsent::new(vec![0; 30], peer.clone());
+        message.replace(vec![0; 6]);
+        message.append(&[0; 4]);
+        let bytes = message.into_bytes();
         let part = bytes.slice(2..4);
         drop(bytes);
         assert_eq!(peer.unsent.load(Relaxed), 10);
+        assert_eq!(peer.peers.bytes.load(Relaxed), 10);
         drop(part);
         assert_eq!(peer.unsent.load(Relaxed), 0);
         assert_eq!(peer.peers.bytes.load(Relaxed), 0);
@@ -264,9 +282,9 @@ mod tests {
         let (large, small) = (peer(&peers), peer(&peers));
         let mut message = Held::new(large.clone());
         message.grow(60);
-        let answer = Unsent::count(vec![0; 40], small.clone());
+        let answer = Unsent::new(vec![0; 40], small.clone());
         assert!(!is_evicted(&large) && !is_evicted(&small));
-        let more = Unsent::count(vec![0; 50], small.clone());
+        let more = Unsent::new(vec![0; 50], small.clone());
         assert!(is_evicted(&small) && !is_evicted(&large)); // it has 90 now
         message.grow(30);
         assert!(!is_evicted(&large)); // there is room, as soon as the other is closed
@@ -281,7 +299,7 @@ mod tests {
     #[test]
     fn peers_leave_and_release_bytes_while_others_are_evicted() {
         let peers = Peers::new(0);
-        let leave = || (0..100_000).for_each(|_| drop(Unsent::count(vec![0], peer(&peers))));
+        let leave = || (0..100_000).for_each(|_| drop(Unsent::new(vec![0], peer(&peers))));
         std::thread::scope(|scope| {
             scope.spawn(leave);
             leave();

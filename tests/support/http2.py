@@ -45,6 +45,8 @@ def headers(
     *,
     service: str = SERVICE,
     encoding: str = "identity",
+    content_type: str = "application/grpc",
+    accept_encoding: str = "identity",
     size: int = 0,
     key: str = "",
 ) -> bytes:
@@ -55,6 +57,8 @@ def headers(
         service: The service as "/package.Service/". Encoded as Latin-1, so that any byte can be
             sent.
         encoding: The encoding of the message.
+        content_type: The protocol.
+        accept_encoding: The encoding of the answer, for Connect.
         key: The API key; "" for none.
         size: Size of the headers as HTTP/2 counts them, filled up with meaningless fields; 0 for no
             filling.
@@ -64,9 +68,10 @@ def headers(
         (":scheme", "http"),
         (":path", service + rpc),
         (":authority", "hostile"),
-        ("content-type", "application/grpc"),
+        ("content-type", content_type),
         ("te", "trailers"),
         ("grpc-encoding", encoding),
+        ("accept-encoding", accept_encoding),
     ]
     if key:
         fields.append(("authorization", f"Bearer {key}"))
