@@ -155,6 +155,7 @@ def test_a_certificate_without_exactly_one_known_caller_is_rejected(
             grpc.StatusCode.UNAUTHENTICATED,
             "UNAUTHENTICATED",
         )
+        assert failed.message.endswith("<API key>' or a client certificate with a known name")
         with pytest.raises(grpc.RpcError) as caught:
             connection.health()
         assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED

@@ -312,6 +312,7 @@ def test_a_call_without_a_known_key_is_unauthenticated(guarded: RunningServer) -
             grpc.StatusCode.UNAUTHENTICATED,
             "UNAUTHENTICATED",
         )
+        assert failed.message.endswith("send 'authorization: Bearer <API key>'")
         assert failed.metadata == {}
     known = (("authorization", f"bearer {key}"),)
     assert guarded.stub.Count(request, metadata=known).count == 1

@@ -1,5 +1,5 @@
 """The compiled part of the server: the native transport, for `transport/native.py`, and functions
-for fields of messages, for `rpc/parsed.py` and `rpc/wire_fields.py`."""
+for fields of messages, for `rpc/wire.py`."""
 
 from collections.abc import Sequence
 from typing import Any, Self, final

@@ -9,8 +9,15 @@ class RequestRejected(Exception):
     """Base class of the errors that the server raises for a request."""
 
 
+@dataclass(eq=False)
 class Unauthenticated(RequestRejected):
-    """The call has no credentials, or unknown ones."""
+    """The call has no credentials, or unknown ones.
+
+    Attributes:
+        accepted: The credentials that the server accepts, for people.
+    """
+
+    accepted: str
 
 
 @dataclass(eq=False)

@@ -27,6 +27,10 @@ DEFAULT_CALLER: Final = "default"
 
 _SCHEME: Final = "bearer "
 
+# The credentials, for people.
+_KEY: Final = "'authorization: Bearer <API key>'"
+_CERTIFICATE: Final = "a client certificate with a known name"
+
 #: Parsed certificates that are cached: each call looks up its certificate.
 _CACHED_CERTIFICATES: Final = 1024
 
@@ -99,6 +103,8 @@ class Callers:
         self._tables: Final = tables or {}
         self._by_name: Final = _by_name(self._tables)
         self._keys = keys
+        accepted = {_KEY: keys is not None, _CERTIFICATE: bool(self._by_name)}
+        self._accepted: Final = " or ".join(name for name, is_known in accepted.items() if is_known)
 
     @property
     def open(self) -> bool:
@@ -139,7 +145,7 @@ class Callers:
         keys = self._keys
         if keys is not None and authorization is not None:
             if not authorization.lower().startswith(_SCHEME):
-                raise Unauthenticated
+                raise Unauthenticated(self._accepted)
             # Looking up a hash is safe against timing attacks: knowing a prefix of a hash does
             # not help to find the key.
             caller = keys.by_hash.get(api_keys.hashed(authorization[len(_SCHEME) :].strip()))
@@ -150,7 +156,7 @@ class Callers:
         else:
             caller = None
         if caller is None:
-            raise Unauthenticated
+            raise Unauthenticated(self._accepted)
         return caller
 
 

@@ -376,8 +376,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
     errors.Unauthenticated: _row(
         Code.UNAUTHENTICATED,
         "UNAUTHENTICATED",
-        "the call has no API key that this server knows; send 'authorization: Bearer <API key>', "
-        "or a client certificate with a known name",
+        "the call has no credentials that this server knows; send {accepted}",
     ),
     errors.Overloaded: _overloaded,
     errors.QuotaExceeded: _row(
