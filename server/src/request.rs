@@ -31,9 +31,10 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
     let (parts, body) = request.into_parts();
     let method = shared.protocols.method(parts.uri.path()).copied();
     if (method.is_none() || parts.method == HttpMethod::POST)
-        && !PROTOCOLS
-            .iter()
-            .any(|it| content_type(&parts.headers).starts_with(it))
+        && matches!(
+            content_type(&parts.headers),
+            b"" | b"application/x-www-form-urlencoded" // by default of `curl -d`
+        )
     {
         let timeout = Some(shared.settings.message_timeout);
         discard(ReadAhead::new(body, timeout, None));
@@ -354,14 +355,6 @@ fn known_size(headers: &HeaderMap) -> Option<usize> {
         .ok()?
         .checked_sub(prefix)
 }
-
-/// How the content types of all protocols begin.
-const PROTOCOLS: [&[u8]; 4] = [
-    b"application/grpc",
-    b"application/connect+",
-    b"application/json",
-    b"application/proto",
-];
 
 /// The answer, for a person, to a request of no protocol. `is_rpc`: its path is that of an RPC.
 fn help(is_rpc: bool) -> Response<Body> {
