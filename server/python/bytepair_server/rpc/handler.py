@@ -63,6 +63,8 @@ class UnaryHandlers:
             try:
                 call.caller = identify(call.authorization, incoming)
                 raw = incoming.message
+                if raw is None and incoming.is_excess:
+                    raise Overloaded(RETRY_SECONDS, "queued calls of one connection")
                 if raw is None or not limiter.accepts:
                     return self._admit(incoming, call, method, outcomes)
                 size = JSON_COST * len(raw) if incoming.is_json else len(raw)
@@ -111,8 +113,6 @@ class UnaryHandlers:
         """Answer a call that has to wait for admission, for its message or for a thread."""
         shared, limiter, raw = self._shared, self._shared.limiter, incoming.message
         try:
-            if incoming.is_excess:
-                raise Overloaded(RETRY_SECONDS, "queued calls of one connection")
             limits.check("message", incoming.size, shared.settings.max_message_bytes, "bytes")
             slot = await limiter.admit(call, incoming.size, incoming.time_remaining())
             try:
