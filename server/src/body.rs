@@ -4,7 +4,8 @@ use std::convert::Infallible;
 use std::error::Error as _;
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,7 +13,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 
-use crate::peer::Held;
+use crate::peer::{Held, Peer, Unsent};
 use crate::{connect, grpc};
 
 /// Maximum bytes of a rejected message that are read and dropped.
@@ -140,11 +141,56 @@ fn fault(error: hyper::Error) -> io::Error {
 pub enum Body {
     Grpc(grpc::Content),
     Protocols(Box<connect::Body>),
+    Recounted(Box<Recounted<connect::Body>>),
+}
+
+/// A body of other bytes than the answer's, which were counted: they count until they are sent.
+pub struct Recounted<B> {
+    body: B,
+    peer: Arc<Peer>,
+    /// The data of a body that is whole from the start. HTTP may ask for them much later.
+    first: Option<Frame<Bytes>>,
+}
+
+impl<B: http_body::Body<Data = Bytes, Error = Infallible> + Unpin> Recounted<B> {
+    pub fn stream(body: B, peer: Arc<Peer>) -> Self {
+        Recounted {
+            body,
+            peer,
+            first: None,
+        }
+    }
+
+    pub fn whole(body: B, peer: Arc<Peer>) -> Self {
+        let mut body = Recounted::stream(body, peer);
+        if let Poll::Ready(Some(Ok(frame))) = body.poll(&mut Context::from_waker(Waker::noop())) {
+            body.first = Some(frame);
+        }
+        body
+    }
+
+    fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if let Some(frame) = self.first.take() {
+            return Poll::Ready(Some(Ok(frame)));
+        }
+        let count = |data: Bytes| Unsent::new(data.into(), self.peer.clone()).into_bytes();
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        polled.map_ok(|frame| frame.map_data(count))
+    }
+}
+
+impl From<Recounted<connect::Body>> for Body {
+    fn from(body: Recounted<connect::Body>) -> Self {
+        Body::Recounted(Box::new(body))
+    }
 }
 
 impl Body {
     pub fn whole(content: Bytes) -> Self {
-        Body::Protocols(Box::new(connect::Body::whole(content)))
+        Body::Protocols(Box::new(connect::Body::Full(content.into())))
     }
 }
 
@@ -159,6 +205,7 @@ impl http_body::Body for Body {
         match self.get_mut() {
             Body::Grpc(body) => body.poll_frame(context),
             Body::Protocols(body) => Pin::new(body).poll_frame(context),
+            Body::Recounted(body) => body.poll(context),
         }
     }
 
@@ -166,12 +213,13 @@ impl http_body::Body for Body {
         match self {
             Body::Grpc(body) => body.is_end_stream(),
             Body::Protocols(body) => body.is_end_stream(),
+            Body::Recounted(body) => body.first.is_none() && body.body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Body::Grpc(_) => SizeHint::default(),
+            Body::Grpc(_) | Body::Recounted(_) => SizeHint::default(),
             Body::Protocols(body) => body.size_hint(),
         }
     }

@@ -1,10 +1,9 @@
 //! Connect, gRPC-Web, JSON and gRPC over HTTP/1.1, by the crate `connectrpc`. Its types stay in this file.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -18,10 +17,9 @@ use connectrpc::{
 };
 use futures_util::{Stream, StreamExt};
 use http::{HeaderMap, Uri};
-use http_body::{Body as _, Frame, SizeHint};
 use tower_service::Service as _;
 
-use crate::body::{GONE, ReadAhead};
+use crate::body::{self, GONE, ReadAhead, Recounted};
 use crate::call::{Answer, CANCELLED, Failure, Opened, PREFIX_BYTES, Pairs, Started, add_pairs};
 use crate::calls::{Calls, Guard};
 use crate::outgoing::Outgoing;
@@ -29,75 +27,11 @@ use crate::peer::{Peer, Unsent};
 use crate::settings::{COMPRESS_FROM_BYTES, COMPRESS_UP_TO_BYTES, Settings};
 
 /// The body of an answer.
-pub struct Body {
-    body: ConnectRpcBody,
-    /// Its only data, where `connectrpc` has compressed a whole answer.
-    whole: Option<Frame<Bytes>>,
-    /// The peer that compressed data count for: they replace those that were counted.
-    peer: Option<Arc<Peer>>,
-}
+pub type Body = ConnectRpcBody;
 
-impl Body {
-    pub fn whole(content: Bytes) -> Self {
-        let body = ConnectRpcBody::Full(content.into());
-        Body {
-            body,
-            whole: None,
-            peer: None,
-        }
-    }
-
-    fn of(body: ConnectRpcBody, peer: Option<Arc<Peer>>) -> Self {
-        let is_stream = matches!(body, ConnectRpcBody::Streaming(_));
-        let mut body = Body {
-            body,
-            whole: None,
-            peer,
-        };
-        if body.peer.is_some()
-            && !is_stream
-            && let Poll::Ready(Some(Ok(frame))) =
-                body.poll_next(&mut Context::from_waker(Waker::noop()))
-        {
-            body.whole = Some(frame);
-        }
-        body
-    }
-
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Polled>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        let Some(peer) = &self.peer else {
-            return polled;
-        };
-        let counted = |data: Bytes| Unsent::new(data.into(), peer.clone()).into_bytes();
-        polled.map_ok(|frame| frame.map_data(counted))
-    }
-}
-
-type Polled = Result<Frame<Bytes>, Infallible>;
-
-impl http_body::Body for Body {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Polled>> {
-        let body = self.get_mut();
-        match body.whole.take() {
-            Some(frame) => Poll::Ready(Some(Ok(frame))),
-            None => body.poll_next(context),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.whole.is_none() && self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match &self.whole {
-            None => self.body.size_hint(),
-            Some(_) => SizeHint::default(),
-        }
-    }
+/// Whether the library has compressed an answer.
+fn is_compressed(headers: &HeaderMap) -> bool {
+    ENCODINGS.iter().any(|name| headers.contains_key(*name))
 }
 
 /// Whether request and answer are one message or a stream.
@@ -161,13 +95,15 @@ impl Protocols {
             .get(path.trim_start_matches('/'))
     }
 
-    pub async fn answer(&self, request: http::Request<ReadAhead>) -> http::Response<Body> {
+    pub async fn answer(&self, request: http::Request<ReadAhead>) -> http::Response<body::Body> {
         let peer = request.extensions().get::<Arc<Peer>>().cloned();
         let Ok(response) = self.service.clone().call(request).await;
-        let headers = response.headers();
-        let is_compressed = ENCODINGS.iter().any(|name| headers.contains_key(*name));
-        let peer = peer.filter(|_| is_compressed);
-        response.map(|body| Body::of(body, peer))
+        let peer = peer.filter(|_| is_compressed(response.headers()));
+        response.map(|body| match (peer, matches!(body, Body::Streaming(_))) {
+            (None, _) => body::Body::Protocols(body.into()),
+            (Some(peer), true) => Recounted::stream(body, peer).into(),
+            (Some(peer), false) => Recounted::whole(body, peer).into(),
+        })
     }
 }
 

@@ -229,8 +229,7 @@ async fn by_protocols(
 
 async fn pass_on(shared: &Shared, parts: Parts, body: ReadAhead) -> Response<Body> {
     let request = Request::from_parts(parts, body);
-    let response = shared.protocols.answer(request).await;
-    response.map(|body| Body::Protocols(body.into()))
+    shared.protocols.answer(request).await
 }
 
 /// Waits for Python's answer.

@@ -61,6 +61,16 @@ def call(link: socket.socket, stream: int, rpc: str, *messages: Any) -> None:
         link.sendall(http2.frame(http2.DATA, http2.END_STREAM, stream))
 
 
+def send_many(link: socket.socket, count: int, headers: bytes, raw: bytes) -> None:
+    """Send this many calls with the same message, as the connection's window permits."""
+    sender = http2.Sender(link)
+    for stream in range(1, 2 * count, 2):
+        link.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, stream, headers))
+        for start in range(0, len(raw), 16_000):
+            flags = http2.END_STREAM if start + 16_000 >= len(raw) else 0
+            assert sender.data(stream, raw[start : start + 16_000], flags, lambda: True)
+
+
 def ended(link: socket.socket, seconds: float = START_SECONDS) -> bool:
     """Return whether the server closes a connection within this time."""
     until = monotonic() + seconds
@@ -210,12 +220,7 @@ def test_compressed_unread_answers_of_connect_are_bounded(serve: Serve) -> None:
     raw = tokenizer_pb2.EncodeRequest(encoding="cl100k_base", text=text).SerializeToString()
     headers = http2.headers("Encode", content_type="application/proto", accept_encoding="gzip")
     with never_reading(server) as link, suppress(ConnectionError):
-        sender = http2.Sender(link)
-        for stream in range(1, 200, 2):
-            link.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, stream, headers))
-            for start in range(0, len(raw), 16_000):
-                flags = http2.END_STREAM if start + 16_000 >= len(raw) else 0
-                assert sender.data(stream, raw[start : start + 16_000], flags, lambda: True)
+        send_many(link, 100, headers, raw)
         server.wait_for_metric("bytepair_evicted_connections_total", 1)
 
 
@@ -229,13 +234,7 @@ def test_an_answer_beside_too_many_unread_ones_is_overloaded_and_not_counted_as_
     )
     fit = Limits().max_unsent_bytes // (len(ids) * LONG_TOKEN + len(http2.message(b"")))
     with never_reading(server) as link:
-        sender = http2.Sender(link)
-        for stream in range(1, 2 * (fit + 1), 2):
-            headers = http2.headers("Decode")
-            link.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, stream, headers))
-            for start in range(0, len(raw), 16_000):
-                flags = http2.END_STREAM if start + 16_000 >= len(raw) else 0
-                assert sender.data(stream, raw[start : start + 16_000], flags, lambda: True)
+        send_many(link, fit + 1, http2.headers("Decode"), raw)
         for code, times in (("RESOURCE_EXHAUSTED", 1), ("OK", fit)):
             server.wait_for_metric("bytepair_requests_total", times, rpc="Decode", code=code)
 
