@@ -396,17 +396,13 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 def all_faults() -> list[tuple[str, Callable[[], Row]]]:
     """Return every fault by name."""
-    ours: list[Callable[[], Row]] = [
-        nothing,
-        rolling,
-        killed_replicas,
-        killed_workers,
-        short_connections,
-        large_inputs,
-        cancelled_work,
-        no_descriptors,
-        full_disk,
+
+    def named(*faults: Callable[[], Row]) -> list[tuple[str, Callable[[], Row]]]:
+        return [(each.__name__, each) for each in faults]
+
+    return [
+        *named(nothing, rolling, killed_replicas, killed_workers, short_connections),
+        *((f"overload {size}", partial(overload, size)) for size in (1_000, 100_000)),
+        *named(large_inputs, cancelled_work, no_descriptors, full_disk),
+        *((name, partial(hostile, name)) for name in ATTACKS),
     ]
-    named = [(each.__name__, each) for each in ours]
-    named[5:5] = [(f"overload {size}", partial(overload, size)) for size in (1_000, 100_000)]
-    return named + [(name, partial(hostile, name)) for name in ATTACKS]
