@@ -142,6 +142,10 @@ def test_an_error_of_json_names_the_field_or_place_and_no_value(raw: bytes, said
     ("raw", "said"),
     [
         (b'{"messages": {"role": "user"}}', "messages: must be a list"),
+        (
+            b'{"messages": [{"content": "secret"}]}',
+            'messages[0].content: must be a list, such as [{"text": "hello"}]',
+        ),
         (b'{"messages": [{"role": 5}]}', "messages[0].role: must be a string"),
         (b'{"options": 5}', "options: must be an object"),
         (b'{"options": {"formatOptions": []}}', "options.formatOptions: must be an object"),

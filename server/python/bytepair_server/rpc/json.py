@@ -92,7 +92,8 @@ def _fields(message: Descriptor) -> dict[str, _Field]:
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             read = partial(_map, _reader(field.message_type.fields_by_name["value"]))
         elif field.name in lists:
-            read = partial(_list, read)
+            has_text = field.message_type and "text" in field.message_type.fields_by_name
+            read = partial(_list, read, ', such as [{"text": "hello"}]' if has_text else "")
         oneof = "" if field.containing_oneof is None else field.containing_oneof.name
         found[field.name] = found[field.json_name] = _Field(field.name, oneof, read)
     return found
@@ -147,9 +148,9 @@ def _map(read: _Read, value: Any) -> dict[str, Any]:
     return found
 
 
-def _list(read: _Read, value: Any) -> list[Any]:
+def _list(read: _Read, example: str, value: Any) -> list[Any]:
     if type(value) is not list:
-        raise InvalidField("", "must be a list")
+        raise InvalidField("", f"must be a list{example}")
     found: list[Any] = []
     try:
         found.extend(map(read, value))  # keeps what was read before an error
