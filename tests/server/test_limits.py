@@ -7,12 +7,14 @@ from typing import Any
 
 import grpc
 import pytest
-from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair.v1 import chat_pb2, chat_pb2_grpc, context_pb2, text_pb2, tokenizer_pb2
 from support.failures import failure
 from support.serving import RunningServer
 from support.streaming import DecodeRequest, EncodeRequest, answers_of, decode_config, encode_config
 
 LIMIT = 8
+#: Maximum bytes of a chat.
+CHAT_BYTES = 100
 FLAGS = ("input-bytes", "ids", "batch-items", "segments", "allowed-special", "pending-bytes")
 
 
@@ -21,6 +23,15 @@ def small() -> Iterator[RunningServer]:
     """A server whose limits on content are all LIMIT."""
     flags = [part for name in FLAGS for part in (f"--max-{name}", str(LIMIT))]
     with RunningServer("--builtin-encodings", "cl100k_base", *flags) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def small_chats() -> Iterator[RunningServer]:
+    """A server that takes chats of CHAT_BYTES and LIMIT parts, and batches of LIMIT."""
+    flags = ("--max-segments", str(LIMIT), "--max-batch-items", str(LIMIT))
+    size = ("--max-input-bytes", str(CHAT_BYTES))
+    with RunningServer("--builtin-encodings", "cl100k_base", *flags, *size) as running:
         yield running
 
 
@@ -54,6 +65,14 @@ def item_segments(number: int) -> dict[str, Any]:
     return {"items": [text_pb2.TextItem(**segments(n)) for n in (half, number - half)]}
 
 
+def mixed_items(number: int) -> dict[str, Any]:
+    return {"items": [text_pb2.TextItem(**segments(1)), *items(number - 1)["items"]]}
+
+
+def mixed_text(size: int) -> dict[str, Any]:
+    return {"items": [text_pb2.TextItem(**segment_text(2)), text_pb2.TextItem(**text(size - 2))]}
+
+
 def ids(number: int) -> dict[str, Any]:
     return {"ids": [0] * number}
 
@@ -72,12 +91,14 @@ def item_ids(number: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("rpcs", "fill", "field"),
     [
-        (("Encode", "Count"), text, "text"),
-        (("Encode", "Count"), wide_text, "text"),
+        (("Encode", "Count", "Truncate", "Split", "Inspect"), text, "text"),
+        (("Encode", "Count", "Truncate", "Split", "Inspect"), wide_text, "text"),
         (("Encode", "Count"), segments, "segments"),
         (("Encode", "Count"), segment_text, "text"),
-        (("BatchEncode", "BatchCount"), items, "items"),
-        (("BatchEncode", "BatchCount"), item_text, "items.text"),
+        (("BatchEncode", "BatchCount", "BatchTruncate"), items, "items"),
+        (("BatchEncode", "BatchCount", "BatchTruncate"), item_text, "items.text"),
+        (("BatchEncode", "BatchCount"), mixed_items, "items"),
+        (("BatchEncode", "BatchCount"), mixed_text, "items.text"),
         (("BatchEncode", "BatchCount"), item_segments, "items.segments"),
         (("Decode",), ids, "ids"),
         (("BatchDecode",), id_items, "items"),
@@ -88,16 +109,67 @@ def test_a_limit_is_inclusive(
     small: RunningServer, rpcs: tuple[str, ...], fill: Any, field: str
 ) -> None:
     for rpc in rpcs:
-        make, call = getattr(tokenizer_pb2, f"{rpc}Request"), getattr(small.stub, rpc)
+        module = tokenizer_pb2 if hasattr(tokenizer_pb2, f"{rpc}Request") else context_pb2
+        make, call = getattr(module, f"{rpc}Request"), getattr(small.stub, rpc)
+        usual = {"max_tokens": LIMIT} if rpc.endswith(("Truncate", "Split")) else {}
         for size in (LIMIT - 1, LIMIT):
-            assert call(make(encoding="cl100k_base", **fill(size))).encoding == "cl100k_base"
-        failed = failure(call, make(encoding="cl100k_base", **fill(LIMIT + 1)))
+            made = make(encoding="cl100k_base", **usual, **fill(size))
+            assert call(made).encoding == "cl100k_base"
+        failed = failure(call, make(encoding="cl100k_base", **usual, **fill(LIMIT + 1)))
         assert (failed.code, failed.reason) == (
             grpc.StatusCode.INVALID_ARGUMENT,
             "INPUT_TOO_LARGE",
         )
         assert failed.metadata == {"field": field, "limit": str(LIMIT), "size": str(LIMIT + 1)}
         assert failed.field == field
+
+
+def chat_of(rpc: str, messages: list[Any]) -> Any:
+    fields: dict[str, Any] = {"encoding": "cl100k_base", "format": "openai-chat"}
+    if rpc == "BatchCountChat":
+        return chat_pb2.BatchCountChatRequest(
+            items=[chat_pb2.ChatItem(messages=messages)], **fields
+        )
+    return getattr(chat_pb2, f"{rpc}Request")(messages=messages, **fields)
+
+
+def chat_of_parts(rpc: str, over: int) -> Any:
+    return chat_of(rpc, [chat_pb2.ChatMessage(role="user")] * (LIMIT + over))
+
+
+def chat_of_bytes(rpc: str, over: int) -> Any:
+    for size in range(CHAT_BYTES):
+        made = chat_of(rpc, [chat_pb2.ChatMessage(content=[chat_pb2.ContentPart(**text(size))])])
+        counted = made.items[0] if rpc == "BatchCountChat" else made
+        if counted.ByteSize() == CHAT_BYTES + over:
+            return made
+    raise AssertionError("no text makes it as long")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rpc", ["CountChat", "EncodeChat", "FitChat", "BatchCountChat"])
+@pytest.mark.parametrize(("make", "limit"), [(chat_of_parts, LIMIT), (chat_of_bytes, CHAT_BYTES)])
+def test_the_parts_and_the_size_of_a_chat_are_limited(
+    small_chats: RunningServer, rpc: str, make: Any, limit: int
+) -> None:
+    """At the limits, a call may fail for another reason."""
+    stub: Any = chat_pb2_grpc.ChatServiceStub(small_chats.channel)  # type: ignore[no-untyped-call]
+    field = "items.messages" if rpc == "BatchCountChat" else "messages"
+    for over in (0, 1):
+        _, failed = answers_of(lambda given: [getattr(stub, rpc)(*given)], [make(rpc, over)])
+        too_large = failed is not None and failed.reason == "INPUT_TOO_LARGE"
+        assert too_large == bool(over)
+    assert failed is not None
+    assert failed.metadata == {"field": field, "limit": str(limit), "size": str(limit + 1)}
+
+
+def test_the_items_of_a_batch_of_chats_are_limited(small_chats: RunningServer) -> None:
+    stub: Any = chat_pb2_grpc.ChatServiceStub(small_chats.channel)  # type: ignore[no-untyped-call]
+    batch = chat_of("BatchCountChat", [])
+    batch.items.extend([chat_pb2.ChatItem()] * (LIMIT - 1))
+    assert len(stub.BatchCountChat(batch).results) == LIMIT
+    batch.items.add()
+    assert failure(stub.BatchCountChat, batch).field == "items"
 
 
 def test_allowed_special_has_its_own_limit(small: RunningServer) -> None:
