@@ -28,7 +28,7 @@ from support.streaming import (
 #: One caller for each test, so that no test uses up another's quota.
 CALLERS = (
     *("free", "requests", "streamed", "under", "exact", "over", "large", "batch", "open", "busy"),
-    *("paced", "grouped"),
+    *("paced", "grouped", "threaded"),
 )
 #: Rates so low that no quota refills within a test.
 SLOW = 0.001
@@ -49,12 +49,14 @@ requests_per_second = {SLOW}
 request_burst = 2
 [quotas.open]
 open_streams = 2
+[quotas.busy]
+concurrent_requests = 1
 [quotas.paced]
 input_bytes_per_second = 1000
 input_burst_bytes = 100
 """ + "".join(
     f"[quotas.{name}]\ninput_bytes_per_second = {SLOW}\ninput_burst_bytes = 1000\n"
-    for name in ("under", "exact", "over", "large", "batch")
+    for name in ("under", "exact", "over", "large", "threaded", "batch")
 )
 
 
@@ -63,8 +65,8 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]
     """A server whose callers have the quotas above. Each caller's key is its name."""
     folder = tmp_path_factory.mktemp("quotas")
     (folder / "keys.toml").write_text(keys_toml(**{name: name for name in CALLERS}))
-    at_once = ("--max-queue-seconds", "0")
-    with RunningServer("--config", write_config(folder, CONFIG), *at_once) as running:
+    flags = ("--max-queue-seconds", "0", "--work-threads", "1")
+    with RunningServer("--config", write_config(folder, CONFIG), *flags) as running:
         yield running
 
 
@@ -138,13 +140,15 @@ def test_a_call_beyond_the_byte_quota_is_rejected_and_charged_nothing(
     limited.stub.Count(sized(400), **with_key("over"))
 
 
+@pytest.mark.parametrize(("caller", "size"), [("large", 5_000), ("threaded", 100_000)])
 def test_a_call_larger_than_the_burst_is_accepted_once_and_leaves_a_debt(
-    limited: RunningServer,
+    limited: RunningServer, caller: str, size: int
 ) -> None:
-    limited.stub.Count(sized(5000), **with_key("large"))
-    failed = refused(limited, "large", 20)
+    """It is charged once, also if a thread computes it."""
+    limited.stub.Count(sized(size), **with_key(caller))
+    failed = refused(limited, caller, 20)
     assert failed.retry_seconds is not None
-    assert failed.retry_seconds > 4_000_000
+    assert (size - 1000) / SLOW < failed.retry_seconds <= size / SLOW
 
 
 def test_a_batch_is_charged_once_for_all_items(limited: RunningServer) -> None:
@@ -193,6 +197,11 @@ def test_a_stream_beyond_its_quota_waits_without_loss_while_calls_are_rejected(
         tokenizer_pb2.EncodeRequest(encoding="gpt-4", text="word " * 603), **with_key("free")
     ).ids
     assert got == list(expected)
+
+
+def test_an_answered_call_no_longer_counts_as_concurrent(limited: RunningServer) -> None:
+    for size in (20, 20, 100_000, 100_000, 20):
+        limited.stub.Count(sized(size), **with_key("busy"))
 
 
 class Clock:
