@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from bytepair.v1 import chat_pb2, text_pb2, token_pb2, tokenizer_pb2
-from bytepair_server.errors import InvalidField
+from bytepair_server.errors import InputTooLarge, InvalidField
 from bytepair_server.rpc import json
 from google.protobuf import json_format
 from google.protobuf.message import Message
@@ -83,6 +83,13 @@ def test_json_requests_are_parsed_as_protobuf_parses_them(
     else:
         read = request_class.FromString(json.read(raw, request_class))
         assert read == request_class.FromString(right)
+
+
+def test_the_size_of_json_is_limited() -> None:
+    full = b"{}".ljust(json.MAX_BYTES)
+    assert json.read(full, tokenizer_pb2.CountRequest) == b""
+    with pytest.raises(InputTooLarge):
+        json.read(full + b" ", tokenizer_pb2.CountRequest)
 
 
 @pytest.mark.parametrize("raw", [b"", b"1", b"{", b"\xff", b'"text"', b"[" * 100_000])
