@@ -8,7 +8,7 @@ from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from random import Random
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import bytepair_engine
@@ -99,6 +99,29 @@ def test_a_connection_with_the_most_unread_answers_is_closed(serve: Serve) -> No
         for _ in range(3):
             assert len(server.stub.Decode(large).text) == ANSWER_BYTES
         assert not ended(modest, seconds=0.1)
+
+
+def test_an_answer_that_is_read_slowly_arrives_although_the_server_stops(serve: Serve) -> None:
+    server = serve("--transport", "native")
+    more, got = ANSWER_BYTES // 6, 0
+    with never_reading(server) as link:
+        call(link, 1, "Decode", tokenizer_pb2.DecodeRequest(encoding="cl100k_base", ids=long_ids()))
+        for kind, _, payload, _ in http2.frames(link):
+            if kind == http2.HEADERS and got:
+                break
+            before, got = got, got + len(payload) * (kind == http2.DATA)
+            has_begun = got > 0 and not before
+            if has_begun:
+                server.terminate()
+                server.wait_for_log("draining")
+            if has_begun or before // more < got // more:
+                sleep(0.25)
+                said = struct.pack(">I", more)
+                with suppress(ConnectionError):  # it is closed once everything is sent
+                    for stream in (0, 1):
+                        link.sendall(http2.frame(http2.WINDOW_UPDATE, 0, stream, said))
+    assert got > ANSWER_BYTES
+    assert server.wait() == 0
 
 
 def test_a_connection_with_the_most_incomplete_messages_is_closed(serve: Serve) -> None:

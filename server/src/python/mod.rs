@@ -155,6 +155,11 @@ impl Transport {
         self.server.connections()
     }
 
+    #[getter]
+    fn held_bytes(&self) -> usize {
+        self.server.shared.peers.held()
+    }
+
     fn replace_tls(&self, tls: Tls) -> PyResult<()> {
         self.server.replace_tls(read_tls(tls)?);
         Ok(())

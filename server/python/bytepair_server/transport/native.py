@@ -41,8 +41,10 @@ TOGETHER_SECONDS: Final = 0.0005
 #: Messages that a stream processes before Rust reads as many more: half of its read-ahead.
 CREDITS: Final = 8
 
-#: Time for connections to end by themselves when the transport stops.
+#: Time for connections to end by themselves when the transport stops, since all answers are sent;
+#: and in all. The supervisor kills a worker a second later.
 STOP_SECONDS: Final = 1.0
+MAX_STOP_SECONDS: Final = 4.0
 
 _OPENED, _MESSAGE, _END = _transport.OPENED, _transport.MESSAGE, _transport.END
 _CANCELLED, _WRITABLE = _transport.CANCELLED, _transport.WRITABLE
@@ -106,12 +108,15 @@ class NativeTransport:
         self._native.drain()
 
     async def stop(self) -> None:
-        """Close all connections."""
-        # The statuses of calls that have just failed are not sent yet.
+        """Close all connections, once their peers have read all answers."""
         self._native.close_connections()
-        until = self._loop.time() + STOP_SECONDS
-        while self._native.connections and self._loop.time() < until:
+        now = self._loop.time()
+        until, last = now + STOP_SECONDS, now + MAX_STOP_SECONDS
+        while self._native.connections and now < min(until, last):
             await asyncio.sleep(0.01)
+            now = self._loop.time()
+            if self._native.held_bytes:
+                until = now + STOP_SECONDS
         self._loop.remove_reader(self._wake)
         await asyncio.to_thread(self._native.stop)
         os.close(self._wake)
