@@ -186,6 +186,21 @@ def test_a_worker_that_receives_sigterm_drains_and_is_replaced(serve: Serve) -> 
     server.wait_for_metric("bytepair_workers", 2)
 
 
+def test_a_sigterm_to_every_process_loses_no_worker(serve: Serve) -> None:
+    """Service managers signal all processes. The supervisor may notice it after its workers."""
+    server = serve(*TWO)
+    workers = workers_of(server)
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        for pid in (server.pid, *workers):
+            os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: not any(map(exists, workers)))
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+    assert server.wait() == 0
+    assert "a worker ended" not in [line["event"] for line in server.log]
+
+
 def test_a_stuck_worker_makes_the_server_unhealthy(serve: Serve) -> None:
     server = serve(*TWO)
     with connections(server) as channels:

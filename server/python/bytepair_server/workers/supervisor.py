@@ -121,7 +121,10 @@ class Supervisor:
         Returns:
             The exit status.
         """
-        asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._reap)
+        loop = asyncio.get_running_loop()
+        # Later than a SIGTERM that came before: where one signals every process, workers drain by
+        # themselves, and are not lost.
+        loop.add_signal_handler(signal.SIGCHLD, loop.call_soon, self._reap)
         server = None
         if self._http is not None:
             registry = self._metrics.registry
