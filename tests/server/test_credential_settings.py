@@ -74,8 +74,13 @@ def test_authorities_can_be_rotated(tmp_path: Path, authority: Authority) -> Non
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["tls_cert_file = 'server.pem'"], "tls_cert_file and tls_key_file: set both, or neither"),
+        (["tls_cert_file = 'server.pem'"], "tls_key_file: set both, or no tls setting"),
         (["tls_client_ca_file = 'server.pem'"], "no caller has a certificate"),
+        (["tls_client_ca_file = 'ca.pem'", *KNOWN], "tls_key_file: set both, or no tls setting"),
+        (
+            [*ENCRYPTED, "tls_client_ca_file = 'key.pem'", *KNOWN],
+            "key.pem: holds no certificates in PEM",
+        ),
         (
             ["tls_cert_file = 'server.pem'", "tls_key_file = 'none.pem'"],
             "none.pem: cannot be read: No such file",
@@ -91,7 +96,7 @@ def test_authorities_can_be_rotated(tmp_path: Path, authority: Authority) -> Non
         ),
         (
             ["tls_cert_file = 'server.pem'", "tls_key_file = 'locked.pem'"],
-            "are not a certificate chain and its key, in PEM and without a password: ",
+            "are not a certificate chain and its key, in PEM and without a password",
         ),
         (
             ["tls_cert_file = 'old.pem'", "tls_key_file = 'old-key.pem'"],
@@ -135,3 +140,4 @@ def test_contradictory_credential_settings_are_refused(
     with pytest.raises(ConfigurationError) as caught:
         check(config)
     assert said in str(caught.value)
+    assert "Error" not in str(caught.value)

@@ -48,8 +48,8 @@ class TlsPaths:
             swapped = b"PRIVATE KEY" in material.certificate and b"CERTIFICATE" in material.key
             raise ConfigurationError(
                 f"tls_cert_file {self.certificates} and tls_key_file {self.key} are not a "
-                "certificate chain and its key, in PEM and without a password: "
-                f"{'each holds what belongs into the other' if swapped else _problem(error)}"
+                "certificate chain and its key, in PEM and without a password"
+                f"{': each holds what belongs into the other' if swapped else _problem(error)}"
             ) from None
         _check(f"tls_cert_file {self.certificates}", material.certificate)
         if material.client_authorities:
@@ -59,7 +59,7 @@ class TlsPaths:
                 )
             except (ssl.SSLError, ValueError) as error:
                 raise ConfigurationError(
-                    f"tls_client_ca_file {self.client_ca}: holds no certificates in PEM: "
+                    f"tls_client_ca_file {self.client_ca}: holds no certificates in PEM"
                     f"{_problem(error)}"
                 ) from None
             _check_authorities(f"tls_client_ca_file {self.client_ca}", material.client_authorities)
@@ -88,7 +88,9 @@ def paths(settings: Settings, base_dir: Path) -> TlsPaths | None:
     if certificates is None and key is None and ca is None:
         return None
     if certificates is None or key is None:
-        raise ConfigurationError("tls_cert_file and tls_key_file: set both, or neither")
+        raise ConfigurationError(
+            "tls_cert_file and tls_key_file: set both, or no tls setting at all"
+        )
     return TlsPaths(base_dir / certificates, base_dir / key, None if ca is None else base_dir / ca)
 
 
@@ -141,6 +143,7 @@ def _check_time(setting: str, found: Sequence[x509.Certificate], then: str) -> N
 
 
 def _problem(error: Exception) -> str:
-    """OpenSSL's description of an error, which never quotes the file."""
+    """A colon and OpenSSL's description of an error, which never quotes the file; "" if it has
+    none."""
     reason = getattr(error, "reason", None)
-    return reason.lower().replace("_", " ") if reason else type(error).__name__
+    return ": " + reason.lower().replace("_", " ") if reason else ""
