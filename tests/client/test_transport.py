@@ -264,8 +264,15 @@ def test_a_failed_handshake_writes_nothing(authority: trustme.CA) -> None:
     assert ran.stderr == b""
 
 
-def test_tls_shows_a_client_certificate(clients: Clients, authority: trustme.CA) -> None:
+def test_tls_shows_a_client_certificate(
+    clients: Clients, authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_options, "_PROBE_S", START_SECONDS)
     own = authority.issue_cert("client.example")
+    forged = trustme.CA().issue_cert("client.example")
+    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
+    forged.cert_chain_pems[0].write_to_path(str(chain))
+    forged.private_key_pem.write_to_path(str(key))
     roots = authority.cert_pem.bytes()
     with ScriptedServer(credentials=server_credentials(authority, ask=True)) as server:
         tls = Tls(
@@ -275,9 +282,15 @@ def test_tls_shows_a_client_certificate(clients: Clients, authority: trustme.CA)
             server_name="tokens.example",
         )
         assert clients(server.target, encoding="e", tls=tls).count("text") == 7
-        without = Tls(root_certificates=roots, server_name="tokens.example")
-        with pytest.raises(Unavailable):
-            clients(server.target, encoding="e", tls=without, max_attempts=1).count("text")
+        for rejected, is_known in (
+            (Tls(roots, server_name="tokens.example"), True),
+            (Tls(roots, chain, key, "tokens.example"), True),
+            # What is not in files cannot be tried again.
+            (Tls(roots, chain.read_bytes(), key.read_bytes(), "tokens.example"), False),
+        ):
+            with pytest.raises(Unavailable) as caught:
+                clients(server.target, encoding="e", tls=rejected, max_attempts=1).count("text")
+            assert ("requires a client certificate" in str(caught.value)) == is_known
 
 
 @pytest.mark.parametrize("name", ["X-Team", "x team", "", "x\n"])

@@ -259,9 +259,9 @@ class BaseClient(ABC):
         if not isinstance(failure, errors.Unavailable) or failure.reason is not None:
             return
         fault = await self._find_fault()
-        is_closed = fault is None and "Socket closed" in failure.message
-        if is_closed and self._tls is not None and self._tls.client_certificate is None:
-            fault = options.CLOSED
+        certificate = None if self._tls is None else self._tls.client_certificate
+        if fault == options.CLIENT_REJECTED and isinstance(certificate, bytes):
+            fault = None  # the probe could not show the certificate
         if fault is not None:
             failure.message = f"no answer from {self.target}: {fault}"
         elif "Failed parsing HTTP/2" in failure.message:

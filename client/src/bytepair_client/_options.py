@@ -64,10 +64,10 @@ _OTHER_NAME: Final = (
     "the server's certificate is for another name than the target's host: give that name, by "
     "Tls(server_name=…)"
 )
-#: gRPC says "Socket closed".
-CLOSED: Final = (
-    "the server closed the connection. If it requires a client certificate, give one by "
-    "Tls(client_certificate=…, client_key=…)"
+#: gRPC says "Socket closed" or "Unwrap failed".
+CLIENT_REJECTED: Final = (
+    "the server requires a client certificate: give one that is valid now and that an authority of "
+    "the server issued, by Tls(client_certificate=…, client_key=…)"
 )
 _HOST_AND_PORT: Final = re.compile(r"(?:dns:/*|ipv[46]:)?\[?([\w.:-]+?)\]?:(\d+)")
 
@@ -105,6 +105,7 @@ class Tls:
         chain = _pem("client_certificate", self.client_certificate)
         credentials = grpc.ssl_channel_credentials(roots, key, chain)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.set_alpn_protocols(["h2"])  # some servers close a connection without it
         try:
             if roots is not None:  # gRPC would report invalid ones as an unavailable server
                 context.load_verify_locations(cadata=roots.decode("ascii", "ignore"))
@@ -246,9 +247,11 @@ def connection_fault(
     try:
         with (
             socket.create_connection((named[1], int(named[2])), _PROBE_S) as connection,
-            probe.wrap_socket(connection, server_hostname=server_name or named[1]),
+            probe.wrap_socket(connection, server_hostname=server_name or named[1]) as tls,
         ):
-            return _USES_TLS if context is None else None
+            if context is None:
+                return _USES_TLS
+            return None if _is_accepted(tls) else CLIENT_REJECTED
     except ssl.SSLCertVerificationError as error:
         return _OTHER_NAME if error.verify_code in _NAME_MISMATCHES else _UNTRUSTED
     except ssl.SSLEOFError:
@@ -262,3 +265,14 @@ def connection_fault(
         return "nothing listens there: the connection was refused"
     except (OSError, ValueError):  # or a name that cannot be that of a host, such as "a..b"
         return None
+
+
+def _is_accepted(connection: ssl.SSLSocket) -> bool:
+    """Whether a server keeps a connection: TLS 1.3 verifies a client's certificate only after the
+    client's part of the handshake."""
+    try:
+        return bool(connection.recv(1))
+    except TimeoutError:
+        return True
+    except (ssl.SSLError, ConnectionError):
+        return False
