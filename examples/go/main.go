@@ -1,6 +1,10 @@
 // A client in Go: counts a text, decodes a stream of ids, and reads the reason of an error.
 //
-//	go generate && go run .
+//	go install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.10
+//	go install google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.5.1
+//	go generate && go mod tidy && go run .
+//
+// "go generate" needs protoc, and what the first two lines install, in the path.
 //
 // BYTEPAIR_TARGET is the server (localhost:50051), BYTEPAIR_API_KEY a key, and BYTEPAIR_TLS_CA a file
 // of authorities, for a server with TLS.
