@@ -11,7 +11,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
@@ -81,6 +81,8 @@ pub struct Server {
     pub shared: Arc<Shared>,
     tls: Mutex<Option<TlsAcceptor>>,
     stage: watch::Sender<Stage>,
+    /// Notified to close the listening socket.
+    left: Notify,
     connections: AtomicUsize,
     of_address: Mutex<HashMap<IpAddr, usize>>,
 }
@@ -91,6 +93,7 @@ impl Server {
             shared,
             tls: Mutex::new(tls),
             stage: watch::Sender::new(Stage::Serving),
+            left: Notify::new(),
             connections: AtomicUsize::new(0),
             of_address: Mutex::default(),
         })
@@ -112,6 +115,11 @@ impl Server {
         self.stage.send_replace(Stage::Draining);
     }
 
+    /// Accepts no more connections.
+    pub fn stop_listening(&self) {
+        self.left.notify_one();
+    }
+
     /// Closes connections as soon as their calls have ended.
     pub fn close_connections(&self) {
         self.shared.peers.are_ending.store(true, Relaxed);
@@ -121,9 +129,15 @@ impl Server {
     /// Serves; never returns.
     pub async fn run(self: Arc<Self>, listener: Listener) -> Infallible {
         tokio::spawn(self.shared.calls.clone().hand_out());
-        match listener {
-            Listener::Tcp(listener) => self.accept_tcp(listener).await,
-            Listener::Unix(listener) => self.accept_unix(listener).await,
+        let accepting = async {
+            match listener {
+                Listener::Tcp(listener) => self.accept_tcp(listener).await,
+                Listener::Unix(listener) => self.accept_unix(listener).await,
+            }
+        };
+        tokio::select! {
+            never = accepting => never,
+            () = self.left.notified() => std::future::pending().await,
         }
     }
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import grpc
 import pytest
-from bytepair.v1 import tokenizer_pb2, tokenizer_pb2_grpc
+from bytepair.v1 import stream_pb2, tokenizer_pb2, tokenizer_pb2_grpc
 from bytepair_client import TokenizerClient
 from bytepair_server.workers import cores
 from conftest import Serve
@@ -178,9 +178,35 @@ def test_a_worker_that_dies_repeatedly_is_restarted_with_growing_delays(serve: S
     assert kept in workers_of(server)
 
 
+def listening(server: RunningServer) -> int:
+    """Return the number of sockets that listen on the server's port."""
+    port = f":{int(server.target.rpartition(':')[2]):04X}"
+    table = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+    return sum(row[1].endswith(port) and row[3] == "0A" for row in table)
+
+
 def test_a_worker_that_receives_sigterm_drains_and_is_replaced(serve: Serve) -> None:
-    server = serve(*TWO)
-    os.kill(workers_of(server)[0], signal.SIGTERM)
+    server = serve("--transport", "native", *TWO)
+    ending = threading.Event()
+
+    def requests() -> Iterator[stream_pb2.CountStreamRequest]:
+        yield stream_pb2.CountStreamRequest(config={"encoding": "cl100k_base"}, text="a")
+        ending.wait()
+
+    with connections(server) as streaming, connections(server) as new:
+        running = [
+            tokenizer_pb2_grpc.TokenizerServiceStub(channel).CountStream.future(requests())  # type: ignore[no-untyped-call]
+            for channel in streaming
+        ]
+        server.wait_for_metric("bytepair_open_streams", CONNECTIONS)
+        os.kill(workers_of(server)[0], signal.SIGTERM)
+        try:
+            assert server.wait_for_log("draining")["open_streams"] > 0
+            wait_until(lambda: listening(server) == 1)
+            assert [count_on(channel) for channel in new] == [1] * CONNECTIONS
+        finally:
+            ending.set()
+        assert [call.result().count for call in running] == [1] * CONNECTIONS
     assert server.wait_for_log("stopped")["worker"] in (0, 1)
     assert server.wait_for_log("a worker ended")["status"] == 0
     server.wait_for_metric("bytepair_workers", 2)

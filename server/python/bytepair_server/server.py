@@ -72,6 +72,7 @@ class Server:
     Attributes:
         grpc_address: The address of gRPC with the bound port; "" before `start`.
         http_address: The address of HTTP; "" if it is not served.
+        drains_alone: Set before `drain`: other processes share the port, and do not drain.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Server:
         settings = configuration.settings
         self.grpc_address = ""
         self.http_address = ""
+        self.drains_alone = False
         self._configuration: Final = configuration
         self._settings: Final = settings
         self._log: Final = log
@@ -190,7 +192,8 @@ class Server:
         return loaded
 
     async def drain(self) -> None:
-        """Report NOT_SERVING, reject new calls, and let running ones finish."""
+        """Report NOT_SERVING, reject new calls, and let running ones finish. If `drains_alone`, new
+        connections go to the processes that share the port."""
         self._log.info(
             "draining",
             in_flight=self._limiter.in_flight,
@@ -202,7 +205,7 @@ class Server:
         self._metrics.workers.set(0)
         self._health.set(is_serving=False)
         if self._transport is not None:
-            self._transport.drain()
+            self._transport.drain(is_alone=self.drains_alone)
         calls, streams = await self._limiter.drain(
             self._settings.grace_seconds, self._settings.stream_grace_seconds
         )

@@ -131,9 +131,13 @@ impl Transport {
         Ok(())
     }
 
-    /// Send GOAWAY on every open connection. New ones are still accepted.
-    fn drain(&self) {
+    /// Send GOAWAY on every open connection. New ones are still accepted, unless other processes
+    /// accept them.
+    fn drain(&self, is_alone: bool) {
         self.server.drain();
+        if is_alone {
+            self.server.stop_listening();
+        }
     }
 
     /// Close each connection as soon as its calls have ended.

@@ -114,7 +114,7 @@ class GrpcioTransport:
         """See `Transport`."""
         self._changed.append(tls)
 
-    def drain(self) -> None:
+    def drain(self, *, is_alone: bool = False) -> None:
         """Do nothing: gRPC's server cannot send GOAWAY and still accept calls."""
 
     async def stop(self) -> None:

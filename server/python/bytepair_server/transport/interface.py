@@ -221,8 +221,13 @@ class Transport(Protocol):
     def replace_tls(self, tls: TlsFiles) -> None:
         """Use new files for connections that start later."""
 
-    def drain(self) -> None:
-        """Ask the peers of open connections to reconnect elsewhere. Running calls continue."""
+    def drain(self, *, is_alone: bool = False) -> None:
+        """Ask the peers of open connections to reconnect elsewhere. Running calls continue.
+
+        Args:
+            is_alone: The other processes that share the port do not drain: leave new connections to
+                them. Otherwise their calls are rejected here.
+        """
 
     async def stop(self) -> None:
         """Close everything."""

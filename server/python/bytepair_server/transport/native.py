@@ -103,9 +103,9 @@ class NativeTransport:
         """
         self._native.replace_tls(astuple(tls))
 
-    def drain(self) -> None:
-        """Send GOAWAY on every open connection. New ones are still accepted."""
-        self._native.drain()
+    def drain(self, *, is_alone: bool = False) -> None:
+        """Send GOAWAY on every open connection. New ones are still accepted unless `is_alone`."""
+        self._native.drain(is_alone)
 
     async def stop(self) -> None:
         """Close all connections, once their peers have read all answers."""
