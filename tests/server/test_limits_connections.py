@@ -190,6 +190,16 @@ def test_a_connection_beyond_the_limit_is_closed_until_another_closes(
     assert answered
 
 
+def test_connections_are_limited_by_address(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve("--transport", "native", "--max-connections-per-address", "1")
+    with http2.connection(server.target) as first, http2.connection(server.target) as second:
+        assert is_welcome(first)
+        assert not is_welcome(second)
+        monkeypatch.setattr(http2, "_source", "127.0.0.2")
+        with http2.connection(server.target) as other:
+            assert is_welcome(other)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("said", [b"", http2.PREFACE[:10], http2.PREFACE])
 def test_a_slow_http_client_is_disconnected(narrow: RunningServer, said: bytes) -> None:
