@@ -189,6 +189,9 @@ def test_a_stream_beyond_its_quota_waits_without_loss_while_calls_are_rejected(
     answers = [talk.say(EncodeRequest(text="word " * 600))]
     refused(limited, "paced", 20)
     answers.append(talk.say(EncodeRequest(text="word " * 3)))
+    # It was read once the debt of the first was paid: its own bytes at most are owed now.
+    late = answers_of(lambda m: [limited.stub.Count(*m, **with_key("paced"))], [sized(20)])[1]
+    assert late is None or (late.retry_seconds or 0) < 1
     rest, failed = talk.close()
     assert failed is None
     answers += rest
