@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -13,9 +14,12 @@ import grpc
 import pytest
 from bytepair.v1 import tokenizer_pb2
 from bytepair_server.config.settings import Settings
+from bytepair_server.transport.interface import Kind, Limits, Method
+from bytepair_server.transport.native import NativeTransport
 from conftest import Serve
 from support import http2
 from support.failures import failure
+from support.pki import Authority
 from support.serving import START_SECONDS, RunningServer
 from support.streaming import DecodeRequest, Talk, answers_of, decode_config
 
@@ -211,6 +215,51 @@ def test_a_slow_http_client_is_disconnected(narrow: RunningServer, said: bytes) 
         while mute.recv(1 << 12):
             pass
         assert status_of_count(polite, http2.headers("Count")) == "0"
+
+
+@pytest.mark.parametrize("said", [b"", b"\x16\x03\x01"])
+def test_a_slow_tls_handshake_is_ended(serve: Serve, tmp_path: Path, said: bytes) -> None:
+    Authority().server().write(tmp_path)
+    files = ("--tls-cert-file", f"{tmp_path}/server.pem", "--tls-key-file", f"{tmp_path}/key.pem")
+    server = serve("--handshake-seconds", "0.1", *files)
+    with http2.connection(server.target, hello=said, seconds=START_SECONDS) as link:
+        assert not link.recv(1)
+
+
+HELLO = http2.PREFACE + http2.frame(http2.SETTINGS, 0, 0)
+HALF = http2.frame(http2.HEADERS, http2.END_HEADERS, 1, http2.headers("Count")) + http2.frame(
+    http2.DATA, 0, 1, http2.message(b"a", length=9)
+)
+
+
+@pytest.mark.parametrize(
+    ("limits", "said", "status"),
+    [
+        (Limits(keepalive_seconds=0.1, keepalive_timeout_seconds=0.1), HELLO, ""),
+        (Limits(keepalive_seconds=0.1, handshake_seconds=0.1), b"POST / HTTP/1.1\r\n", ""),
+        (Limits(message_seconds=0.1), HELLO + HALF, "13"),
+    ],
+    ids=["no answer to a PING", "incomplete headers", "incomplete message"],
+)
+def test_a_peer_that_falls_silent_is_not_waited_for(
+    limits: Limits, said: bytes, status: str
+) -> None:
+    """Its connection is closed, or its call fails. Otherwise reading would time out."""
+
+    def read(address: str) -> str:
+        with http2.connection(address, hello=said) as link:
+            return http2.status(link)
+
+    async def run() -> str:
+        methods = [Method(f"{http2.SERVICE[1:]}Count", Kind.UNARY, lambda _: None)]
+        transport = NativeTransport(methods, limits, lambda _: None, lambda *_: None)
+        address = await transport.start("127.0.0.1:0")
+        try:
+            return await asyncio.to_thread(read, address)
+        finally:
+            await transport.stop()
+
+    assert asyncio.run(run()) == status
 
 
 @pytest.mark.parametrize(("over", "status"), [(-1, "0"), (0, "0"), (1, "8")])

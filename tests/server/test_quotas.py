@@ -28,7 +28,7 @@ from support.streaming import (
 #: One caller for each test, so that no test uses up another's quota.
 CALLERS = (
     *("free", "requests", "streamed", "under", "exact", "over", "large", "batch", "open", "busy"),
-    *("paced", "grouped", "threaded"),
+    *("paced", "grouped", "threaded", "pieces"),
 )
 #: Rates so low that no quota refills within a test.
 SLOW = 0.001
@@ -56,7 +56,7 @@ input_bytes_per_second = 1000
 input_burst_bytes = 100
 """ + "".join(
     f"[quotas.{name}]\ninput_bytes_per_second = {SLOW}\ninput_burst_bytes = 1000\n"
-    for name in ("under", "exact", "over", "large", "threaded", "batch")
+    for name in ("under", "exact", "over", "large", "threaded", "batch", "pieces")
 )
 
 
@@ -178,6 +178,15 @@ def test_open_streams_have_their_own_quota(limited: RunningServer) -> None:
     third.say(encode_config())
     for open_stream in (second, third):
         assert open_stream.close()[1] is None
+
+
+def test_each_message_of_a_stream_is_charged(limited: RunningServer) -> None:
+    talk = Talk(lambda m: limited.stub.EncodeStream(m, **with_key("pieces")))
+    talk.say(encode_config())
+    for _ in range(10):
+        talk.say(EncodeRequest(text=" word" * 20))
+    talk.cancel()
+    refused(limited, "pieces", 20)
 
 
 @pytest.mark.slow
