@@ -8,10 +8,11 @@ from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from random import Random
-from time import monotonic, sleep
+from time import sleep
 from typing import Any
 
 import bytepair_engine
+import pytest
 from bytepair.v1 import stream_pb2, tokenizer_pb2
 from bytepair_server.admission.limiter import RETRY_SECONDS
 from bytepair_server.transport.interface import Limits
@@ -50,62 +51,60 @@ def never_reading(server: RunningServer) -> Iterator[socket.socket]:
         yield link
 
 
-def call(link: socket.socket, stream: int, rpc: str, *messages: Any) -> None:
+def call(link: socket.socket, sender: http2.Sender, stream: int, rpc: str, *messages: Any) -> None:
     """Start a call with these messages. A stream stays half open."""
     link.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, stream, http2.headers(rpc)))
     for each in messages:
-        raw = http2.message(each.SerializeToString())
-        for start in range(0, len(raw), 16_000):
-            link.sendall(http2.frame(http2.DATA, 0, stream, raw[start : start + 16_000]))
+        send(sender, stream, http2.message(each.SerializeToString()))
     if not rpc.endswith("Stream"):
-        link.sendall(http2.frame(http2.DATA, http2.END_STREAM, stream))
+        sender.data(stream, b"", http2.END_STREAM, lambda: True)
 
 
-def send_many(link: socket.socket, count: int, headers: bytes, raw: bytes) -> None:
-    """Send this many calls with the same message, as the connection's window permits."""
+def send(sender: http2.Sender, stream: int, raw: bytes, *, ends: bool = False) -> None:
+    """Send a part of a request, and its end, as the connection's window permits."""
+    for start in range(0, len(raw), 16_000):
+        flags = http2.END_STREAM if ends and start + 16_000 >= len(raw) else 0
+        assert sender.data(stream, raw[start : start + 16_000], flags, lambda: True)
+
+
+def send_many(
+    link: socket.socket, count: int, headers: bytes, raw: bytes, *, ends: bool = True
+) -> None:
+    """Send this many calls with the same message."""
     sender = http2.Sender(link)
     for stream in range(1, 2 * count, 2):
         link.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, stream, headers))
-        for start in range(0, len(raw), 16_000):
-            flags = http2.END_STREAM if start + 16_000 >= len(raw) else 0
-            assert sender.data(stream, raw[start : start + 16_000], flags, lambda: True)
+        send(sender, stream, raw, ends=ends)
 
 
-def ended(link: socket.socket, seconds: float = START_SECONDS) -> bool:
-    """Return whether the server closes a connection within this time."""
-    until = monotonic() + seconds
-    try:
-        # PINGs may come meanwhile.
-        while (left := until - monotonic()) > 0:
-            link.settimeout(left)
-            if not link.recv(1 << 16):
-                return True
-    except ConnectionError:
-        return True
-    except TimeoutError:
-        pass
-    return False
+def check_evicted(server: RunningServer, link: socket.socket) -> None:
+    """Wait until the server has closed a connection, and no other, for the bytes that it holds."""
+    peer = f"ipv4:127.0.0.1:{link.getsockname()[1]}"
+    assert "max_buffered_bytes" in server.wait_for_log("closed a connection", peer=peer)["reason"]
+    assert server.metric("bytepair_evicted_connections_total") == 1
 
 
 def test_a_connection_with_the_most_unread_answers_is_closed(serve: Serve) -> None:
     server = serve("--max-buffered-bytes", str(4 * MIB))
     large = tokenizer_pb2.DecodeRequest(encoding="cl100k_base", ids=long_ids())
     with never_reading(server) as greedy, never_reading(server) as modest:
-        call(modest, 1, "Decode", large)
+        call(modest, http2.Sender(modest), 1, "Decode", large)
+        sender = http2.Sender(greedy)
         with suppress(ConnectionError):
             for number in range(4 * MIB // ANSWER_BYTES + 1):
-                call(greedy, 2 * number + 1, "Decode", large)
-        assert ended(greedy)
+                call(greedy, sender, 2 * number + 1, "Decode", large)
+        check_evicted(server, greedy)
         for _ in range(3):
             assert len(server.stub.Decode(large).text) == ANSWER_BYTES
-        assert not ended(modest, seconds=0.1)
+        check_evicted(server, greedy)
 
 
 def test_an_answer_that_is_read_slowly_arrives_although_the_server_stops(serve: Serve) -> None:
     server = serve("--transport", "native")
     more, got = ANSWER_BYTES // 6, 0
     with never_reading(server) as link:
-        call(link, 1, "Decode", tokenizer_pb2.DecodeRequest(encoding="cl100k_base", ids=long_ids()))
+        large = tokenizer_pb2.DecodeRequest(encoding="cl100k_base", ids=long_ids())
+        call(link, http2.Sender(link), 1, "Decode", large)
         for kind, _, payload, _ in http2.frames(link):
             if kind == http2.HEADERS and got:
                 break
@@ -124,31 +123,24 @@ def test_an_answer_that_is_read_slowly_arrives_although_the_server_stops(serve: 
     assert server.wait() == 0
 
 
-def test_a_connection_with_the_most_incomplete_messages_is_closed(serve: Serve) -> None:
-    server = serve("--max-buffered-bytes", str(MIB))
-    half = http2.message(bytes(15_000), length=60_000)
-    with http2.connection(server.target, seconds=START_SECONDS) as link:
-        with suppress(ConnectionError):
-            for number in range(MIB // len(half) + 1):
-                said = http2.frame(
-                    http2.HEADERS, http2.END_HEADERS, 2 * number + 1, http2.headers("Count")
-                )
-                link.sendall(said + http2.frame(http2.DATA, 0, 2 * number + 1, half))
-        assert ended(link)
-    assert server.stub.Count(COUNT, timeout=START_SECONDS).count == 2
-
-
-def test_a_connection_whose_streams_hold_the_most_half_messages_is_closed(serve: Serve) -> None:
+@pytest.mark.parametrize(
+    "headers",
+    [
+        http2.headers("Count"),
+        http2.headers("EncodeStream"),
+        http2.headers("Count", content_type="application/proto"),
+    ],
+    ids=["unary", "stream", "connect"],
+)
+def test_a_connection_with_the_most_incomplete_messages_is_closed(
+    serve: Serve, headers: bytes
+) -> None:
     server = serve("--transport", "native", "--max-buffered-bytes", str(MIB))
-    half = http2.message(bytes(15_000), length=60_000)
+    half = http2.message(bytes(60_000), length=100_000)
     with http2.connection(server.target, seconds=START_SECONDS) as link:
         with suppress(ConnectionError):
-            for number in range(MIB // len(half) + 1):
-                said = http2.frame(
-                    http2.HEADERS, http2.END_HEADERS, 2 * number + 1, http2.headers("EncodeStream")
-                )
-                link.sendall(said + http2.frame(http2.DATA, 0, 2 * number + 1, half))
-        assert ended(link)
+            send_many(link, MIB // len(half) + 1, headers, half, ends=False)
+        check_evicted(server, link)
     assert server.stub.Count(COUNT, timeout=START_SECONDS).count == 2
 
 
@@ -194,11 +186,12 @@ def test_streams_with_unread_answers_are_bounded(
     )
     ids = long_ids()[:2_000]
     with never_reading(server) as link:
+        sender = http2.Sender(link)
         with suppress(ConnectionError):
             for number in range(4 * MIB // (len(ids) * LONG_TOKEN) + 2):
                 one = stream_pb2.DecodeStreamRequest(ids=ids)
-                call(link, 2 * number + 1, "DecodeStream", config, one)
-        assert ended(link)
+                call(link, sender, 2 * number + 1, "DecodeStream", config, one)
+        check_evicted(server, link)
         other = Talk(server.stub.DecodeStream)  # its answers are small
         other.say(decode_config())
         assert other.say(DecodeRequest(ids=[15339, 15339])).text == "hellohello"
