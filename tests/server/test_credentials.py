@@ -182,7 +182,7 @@ def test_a_key_takes_precedence_over_the_certificate(
     stranger = trusting(authority.pem, authority.client(dns=["proxy.example.org"]))
     assert caller_of(mutual, stranger, key="chat-key", through="proxy") == "chat"
     with Connection(mutual, shown) as connection:
-        for value in ("Bearer wrong", "Basic chat-key", ""):
+        for value in ("Bearer wrong", "Basic chat-key", "Digest chat-key", ""):
             failed = failure(connection.count, metadata=(("authorization", value),))
             assert failed.reason == "UNAUTHENTICATED"
 

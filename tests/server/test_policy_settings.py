@@ -15,7 +15,7 @@ from support.streaming import EncodeRequest, answers_of, encode_config
 
 END, FIM, PREFIX = "<|endoftext|>", "<|fim_suffix|>", "<|fim_prefix|>"
 AS_TEXT = text_pb2.DISALLOWED_SPECIAL_AS_TEXT
-CALLERS = ("alone", "grouped", "both", "stranger")
+CALLERS = ("alone", "grouped", "both", "stranger", "none")
 CONFIG = f"""
 api_keys_file = "keys.toml"
 log_denials = true
@@ -30,6 +30,8 @@ cl100k_base = ["{PREFIX}"]
 cl100k_base = ["{END}"]
 [ceiling.both]
 p50k_edit = ["{FIM}"]
+[ceiling.none]
+cl100k_base = []
 """
 
 
@@ -62,6 +64,7 @@ def may_use(server: RunningServer, caller: str, encoding: str) -> set[str]:
         ("grouped", {END}, set()),
         ("both", {END}, {FIM}),
         ("stranger", {PREFIX}, set()),
+        ("none", set(), set()),
     ],
 )
 def test_a_ceiling_comes_from_the_caller_then_its_group_then_the_default(
