@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
@@ -97,11 +98,23 @@ def status_of(server: RunningServer, body: bytes, **said: str) -> str:
         return http2.status(link)
 
 
+@pytest.mark.parametrize("rpc", ["Count", "CountStream"])
 def test_a_message_with_an_excessive_length_is_rejected_before_it_arrives(
-    attacked: RunningServer,
+    attacked: RunningServer, rpc: str
 ) -> None:
     body = http2.message(http2.count(), length=0xFFFFFFFF)
-    assert status_of(attacked, body) == "3"  # INVALID_ARGUMENT, with INPUT_TOO_LARGE
+    with http2.connection(attacked.target) as link:
+        link.sendall(
+            http2.frame(http2.HEADERS, http2.END_HEADERS, 1, http2.headers(rpc))
+            + http2.frame(http2.DATA, 0, 1, body)
+        )
+        assert http2.status(link) == "3"  # INVALID_ARGUMENT, with INPUT_TOO_LARGE
+
+
+def test_no_more_of_a_message_is_decompressed_than_the_limit(attacked: RunningServer) -> None:
+    """Otherwise its end, which is missing, would be the error."""
+    bomb = http2.message(gzip.compress(bytes(1 << 23))[:-8], compressed=True)
+    assert status_of(attacked, bomb, encoding="gzip") == "8"  # RESOURCE_EXHAUSTED
 
 
 def test_a_malformed_request_is_an_invalid_argument(attacked: RunningServer) -> None:

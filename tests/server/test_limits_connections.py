@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -273,3 +274,16 @@ def test_metadata_is_bounded_by_its_size_in_http2(
         link.sendall(http2.frame(http2.SETTINGS, http2.ACK, 0))
         fields = http2.headers("Count", size=METADATA_LIMIT + over)
         assert status_of_count(link, fields) == status
+
+
+def test_headers_far_beyond_the_limit_are_rejected_by_http(narrow: RunningServer) -> None:
+    """Before their call begins."""
+    with http2.connection(narrow.target) as link:
+        assert is_welcome(link)
+        fields = http2.headers("Count", size=3 * METADATA_LIMIT)
+        link.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, 1, fields))
+        [answer] = islice((it for it in http2.frames(link) if it[0] == http2.HEADERS), 1)
+        assert dict(answer[3].decode(answer[2]))[":status"] == "431"
+    endless = b"GET / HTTP/1.1\r\nx: ".ljust(20_000, b"a")
+    with http2.connection(narrow.target, hello=endless) as link:
+        assert link.recv(100).startswith(b"HTTP/1.1 431")
