@@ -291,15 +291,17 @@ def send_and_never_read(server: RunningServer) -> Any:
     return call
 
 
-def test_a_stream_that_is_never_read_stays_open_until_its_client_ends(serve: Serve) -> None:
+def test_a_stream_that_is_never_read_counts_as_open_for_the_idle_time_after_its_end(
+    serve: Serve,
+) -> None:
     server = serve("--stream-idle-seconds", "2")
     call = send_and_never_read(server)
     page = ""
     while 'reason="STREAM_IDLE"' not in page:
         page = server.get("/metrics")[1]
     assert "bytepair_open_streams 1.0" in page
-    call.cancel()
     wait_for_streams(server, 0)
+    call.cancel()
 
 
 def test_a_client_that_never_reads_does_not_delay_the_stop(serve: Serve) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import bytepair_engine
 import grpc
 import pytest
-from bytepair.v1 import stream_pb2, text_pb2, tokenizer_pb2
+from bytepair.v1 import context_pb2, stream_pb2, text_pb2, tokenizer_pb2
 from conftest import Serve
 from support.failures import Failed, read
 from support.hard_text import random_texts
@@ -133,6 +133,12 @@ def test_an_endless_word_is_rejected_at_the_limit(serve: Serve, name: str) -> No
     failed = count_stream(server, [count_config(name), *[CountRequest(text="a" * 10_000)] * 6])
     assert isinstance(failed, Failed)
     assert failed.reason == "INPUT_TOO_LARGE"
+    split = context_pb2.SplitStreamRequest
+    config = split(config=context_pb2.SplitStreamConfig(encoding=name, max_tokens=100_000))
+    pieces = [split(text="a" * 10_000)] * 6
+    failed = answers_of(server.stub.SplitStream, [config, *pieces])[1]
+    assert failed is not None
+    assert failed.metadata == {"field": "text", "limit": "50000"}
     spaced = [CountRequest(text="a" * 10_000 + " ")] * 6
     assert count_stream(server, [count_config(name), *spaced]).count > 0
 

@@ -6,6 +6,7 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
@@ -67,6 +68,21 @@ def test_an_authenticated_caller_may_send_slowly(keyed: RunningServer) -> None:
         sleep(0.1)
         link.sendall(http2.frame(http2.DATA, http2.END_STREAM, 1, MESSAGE[100:]))
         assert http2.status(link) == "0"
+
+
+def test_a_connection_with_too_many_unauthenticated_calls_is_closed(
+    serve: Serve, tmp_path: Path
+) -> None:
+    (tmp_path / "keys.toml").write_text(keys_toml(chat=KEY))
+    flags = ("--transport", "native", "--api-keys-file", str(tmp_path / "keys.toml"))
+    server = serve(*flags, "--max-abandoned-per-second", "10")
+    with http2.connection(server.target) as link:
+        for stream in range(1, 23, 2):  # one more than the limit
+            called = http2.frame(http2.HEADERS, http2.END_HEADERS, stream, http2.headers("Count"))
+            link.sendall(called + http2.frame(http2.DATA, http2.END_STREAM, stream, MESSAGE))
+        peer = f"ipv4:127.0.0.1:{link.getsockname()[1]}"
+        closed = server.wait_for_log("closed a connection", peer=peer)
+    assert "max_abandoned_per_second" in closed["reason"]
 
 
 def test_a_malformed_health_request_is_an_invalid_argument(keyed: RunningServer) -> None:

@@ -72,6 +72,22 @@ def test_a_queued_call_is_rejected_before_its_deadline(serve: Serve) -> None:
         assert server.metric("bytepair_errors_total", rpc="Count", reason="OVERLOADED") == 1
 
 
+def test_a_connection_that_cancels_too_many_calls_is_closed(serve: Serve) -> None:
+    flags = (*ONE_PLACE, LONG, "--transport", "native", "--max-abandoned-per-second", "10")
+    server = serve(*flags, environment=WITHOUT_CORE)
+    streams = range(1, 23, 2)  # one more than the limit
+    message, reset = http2.message(http2.count()), http2.CANCEL.to_bytes(4, "big")
+    with endless_count(server), http2.connection(server.target) as link:
+        for each in streams:
+            called = http2.frame(http2.HEADERS, http2.END_HEADERS, each, http2.headers("Count"))
+            link.sendall(called + http2.frame(http2.DATA, http2.END_STREAM, each, message))
+        server.wait_for_metric("bytepair_queued", len(streams))
+        link.sendall(b"".join(http2.frame(http2.RST_STREAM, 0, it, reset) for it in streams))
+        peer = f"ipv4:127.0.0.1:{link.getsockname()[1]}"
+        closed = server.wait_for_log("closed a connection", peer=peer)
+    assert "max_abandoned_per_second" in closed["reason"]
+
+
 def test_queued_calls_fail_with_draining_when_the_server_drains(serve: Serve) -> None:
     server = serve(*ONE_PLACE, LONG, environment=WITHOUT_CORE)
     with endless_count(server) as running:
