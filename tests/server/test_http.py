@@ -14,7 +14,13 @@ from time import monotonic, sleep
 from urllib.request import Request, urlopen
 
 import pytest
-from bytepair_server.observability.http import MAX_CONNECTIONS, Pages, listen, serve
+from bytepair_server.observability.http import (
+    MAX_CONNECTIONS,
+    MAX_REQUEST_BYTES,
+    Pages,
+    listen,
+    serve,
+)
 from prometheus_client import CollectorRegistry
 from support.serving import START_SECONDS, RunningServer
 
@@ -83,6 +89,15 @@ def test_an_endless_http_request_is_closed(running: RunningServer) -> None:
     with slow_clients(running, MAX_CONNECTIONS // 4) as links:
         assert all(is_hung_up(link) for link in links)
     assert running.get("/healthz") == (200, "healthy\n")
+
+
+def test_a_large_http_request_is_not_answered(running: RunningServer) -> None:
+    large = b"x: ".ljust(MAX_REQUEST_BYTES // 2, b"x") + b"\r\n"
+    with socket.create_connection(address_of(running), START_SECONDS) as link:
+        link.sendall(b"GET /healthz HTTP/1.1\r\n" + 2 * large)
+        with suppress(OSError):
+            link.sendall(b"\r\n")
+        assert is_hung_up(link)
 
 
 @pytest.mark.slow
