@@ -16,6 +16,7 @@ from bytepair_server.auth.reload import Reloader
 from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 from conftest import Serve
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.keys import keys_toml, with_key
 from support.pki import Authority, trusting
 from support.serving import RunningServer, write_config
@@ -45,6 +46,12 @@ def takes(server: RunningServer, key: str) -> bool:
     return is_ok(grpc.StatusCode.UNAUTHENTICATED, server.stub.Count, REQUEST, **with_key(key))
 
 
+def tells_health(server: RunningServer, key: str) -> bool:
+    stub: Any = health_pb2_grpc.HealthStub(server.channel)
+    request = health_pb2.HealthCheckRequest()
+    return is_ok(grpc.StatusCode.UNAUTHENTICATED, stub.Check, request, **with_key(key))
+
+
 def failed_now(server: RunningServer, what: str) -> float:
     return server.metric("bytepair_reload_failed", what=what)
 
@@ -61,7 +68,7 @@ RELOADED, KEPT = "reloaded", "reload failed: the previous files stay in use"
 def test_keys_are_replaced_without_a_restart(serve: Serve, tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
     file.write_text(keys_toml(chat="old"))
-    server = serve("--api-keys-file", str(file))
+    server = serve("--api-keys-file", str(file), "--health-needs-caller")
     assert takes(server, "old")
     assert not takes(server, "new")
 
@@ -70,6 +77,7 @@ def test_keys_are_replaced_without_a_restart(serve: Serve, tmp_path: Path) -> No
     assert not takes(server, "old")
     assert takes(server, "new")
     assert takes(server, "other")
+    assert (tells_health(server, "old"), tells_health(server, "new")) == (False, True)
 
     # A key that was not hashed by mistake must not be in the log.
     for times, bad in enumerate(("chat = ['hunter2']", "no toml: hunter2", ""), 1):
