@@ -80,8 +80,7 @@ def test_a_connection_with_too_many_unauthenticated_calls_is_closed(
         for stream in range(1, 23, 2):  # one more than the limit
             called = http2.frame(http2.HEADERS, http2.END_HEADERS, stream, http2.headers("Count"))
             link.sendall(called + http2.frame(http2.DATA, http2.END_STREAM, stream, MESSAGE))
-        peer = f"ipv4:127.0.0.1:{link.getsockname()[1]}"
-        closed = server.wait_for_log("closed a connection", peer=peer)
+        closed = server.wait_for_log("closed a connection", peer=http2.peer_of(link))
     assert "max_abandoned_per_second" in closed["reason"]
 
 

@@ -79,8 +79,8 @@ def send_many(
 
 def check_evicted(server: RunningServer, link: socket.socket) -> None:
     """Wait until the server has closed a connection, and no other, for the bytes that it holds."""
-    peer = f"ipv4:127.0.0.1:{link.getsockname()[1]}"
-    assert "max_buffered_bytes" in server.wait_for_log("closed a connection", peer=peer)["reason"]
+    closed = server.wait_for_log("closed a connection", peer=http2.peer_of(link))
+    assert "max_buffered_bytes" in closed["reason"]
     assert server.metric("bytepair_evicted_connections_total") == 1
 
 

@@ -83,8 +83,7 @@ def test_a_connection_that_cancels_too_many_calls_is_closed(serve: Serve) -> Non
             link.sendall(called + http2.frame(http2.DATA, http2.END_STREAM, each, message))
         server.wait_for_metric("bytepair_queued", len(streams))
         link.sendall(b"".join(http2.frame(http2.RST_STREAM, 0, it, reset) for it in streams))
-        peer = f"ipv4:127.0.0.1:{link.getsockname()[1]}"
-        closed = server.wait_for_log("closed a connection", peer=peer)
+        closed = server.wait_for_log("closed a connection", peer=http2.peer_of(link))
     assert "max_abandoned_per_second" in closed["reason"]
 
 

@@ -92,6 +92,12 @@ def message(raw: bytes, *, compressed: bool = False, length: int | None = None) 
     return bytes((compressed,)) + struct.pack(">I", len(raw) if length is None else length) + raw
 
 
+def peer_of(link: socket.socket) -> str:
+    """Return the name of a connection in the server's log."""
+    host, port = link.getsockname()
+    return f"ipv4:{host}:{port}"
+
+
 def status(link: socket.socket, stream: int = 1) -> str:
     """Read until the `grpc-status` of a call, and return it; "" if the server ends the stream or
     the connection without one. Only for the first call of a connection that is read in this way,
