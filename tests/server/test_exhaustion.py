@@ -176,3 +176,26 @@ def test_only_monotonic_clocks_decide_anything() -> None:
             elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in jumping:
                 found += [(file.name, node.attr)] if node.attr in jumping else []
     assert found == []
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_the_limit_on_descriptors_is_raised_to_what_connections_need(
+    serve: Serve, workers: str
+) -> None:
+    before = limit, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
+    low = min(limit, 512)
+    flags = ("--workers", workers, "--max-connections")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (low, highest))  # the servers inherit it
+    try:
+        enough, too_few = serve(*flags, str(low)), serve(*flags, str(highest))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert low < resource.prlimit(enough.pid, resource.RLIMIT_NOFILE)[0] < 2 * low
+    assert resource.prlimit(too_few.pid, resource.RLIMIT_NOFILE)[0] == highest
+    said = [
+        line["limit"]
+        for server in (enough, too_few)
+        for line in server.log
+        if line["event"].startswith("too few file descriptors for max_connections")
+    ]
+    assert said == [highest]

@@ -13,6 +13,7 @@ from bytepair_server.catalog import Catalog, SelfTestFailed
 from bytepair_server.config import loader
 from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.observability import logs
+from bytepair_server.observability.startup import raise_descriptor_limit
 from bytepair_server.server import Server, verify
 from bytepair_server.workers.signals import stop_signals
 from bytepair_server.workers.supervisor import Supervisor, worker_count
@@ -41,6 +42,7 @@ def run(arguments: Sequence[str]) -> int:
             sys.stdout.write("configuration is good\n")
             return 0
         count = worker_count(configuration.settings)
+        raise_descriptor_limit(configuration.settings)
         if count > 1:
             return asyncio.run(Supervisor(configuration, count).run())
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
