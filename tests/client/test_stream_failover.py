@@ -204,7 +204,7 @@ def test_a_count_restarts_if_its_text_can_be_read_again(
     assert client.count_stream(Book()) == len(ids_of(TEXT * 30))
 
 
-@pytest.mark.parametrize("read_again", [10, 28], ids=["less", "more"])
+@pytest.mark.parametrize("read_again", [10, 40], ids=["less", "more"])
 def test_a_source_that_gives_another_text_when_it_is_read_again_fails(
     replicas: Replicas, clients: Clients, read_again: int
 ) -> None:
