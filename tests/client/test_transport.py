@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -203,8 +204,10 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
-def server_credentials(authority: trustme.CA, *, ask: bool = False) -> grpc.ServerCredentials:
-    issued = authority.issue_cert("tokens.example")
+def server_credentials(
+    authority: trustme.CA, *, ask: bool = False, until: datetime | None = None
+) -> grpc.ServerCredentials:
+    issued = authority.issue_cert("tokens.example", not_after=until)
     pair = (issued.private_key_pem.bytes(), issued.cert_chain_pems[0].bytes())
     return grpc.ssl_server_credentials([pair], authority.cert_pem.bytes(), ask)
 
@@ -233,6 +236,18 @@ def test_tls_trusts_the_roots_it_is_given(
             with pytest.raises(Unavailable, match=fault):
                 next(client.decode_stream([1]))
     assert len(server.calls) == 3
+
+
+def test_tls_to_a_server_whose_certificate_has_expired(
+    clients: Clients, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_options, "_PROBE_S", START_SECONDS)
+    expired = server_credentials(authority, until=datetime(2020, 1, 1, tzinfo=UTC))
+    tls = Tls(root_certificates=authority.cert_pem.bytes(), server_name="tokens.example")
+    with ScriptedServer(credentials=expired) as server:
+        client = clients(f"localhost:{server.port}", encoding="e", tls=tls, max_attempts=1)
+        with pytest.raises(Unavailable, match="certificate has expired"):
+            client.count("text")
 
 
 def test_tls_to_a_server_without_tls(

@@ -51,6 +51,8 @@ _MAX_INT: Final = 2**31 - 1
 _PROBE_S: Final = 1.0
 #: X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL.
 _NAME_MISMATCHES: Final = (62, 64)
+#: X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED.
+_NOT_VALID_NOW: Final = (9, 10)
 _USES_TLS: Final = (
     "the server uses TLS on this port: give tls=True, or tls=Tls(root_certificates=…) if its "
     "certificate authority is private"
@@ -59,6 +61,10 @@ _NO_TLS: Final = "the server does not use TLS on this port: leave out tls"
 _UNTRUSTED: Final = (
     "the server's certificate is not trusted: no trusted root certificate issued it. Give the one "
     "that did, by Tls(root_certificates=…)"
+)
+_EXPIRED: Final = (
+    "by this machine's clock, the server's certificate has expired or is not valid yet: correct the "
+    "clock, or have the server's operator replace the certificate"
 )
 _OTHER_NAME: Final = (
     "the server's certificate is for another name than the target's host: give that name, by "
@@ -253,6 +259,8 @@ def connection_fault(
                 return _USES_TLS
             return None if _is_accepted(tls) else CLIENT_REJECTED
     except ssl.SSLCertVerificationError as error:
+        if error.verify_code in _NOT_VALID_NOW:
+            return _EXPIRED
         return _OTHER_NAME if error.verify_code in _NAME_MISMATCHES else _UNTRUSTED
     except ssl.SSLEOFError:
         return None
