@@ -63,8 +63,8 @@ _UNTRUSTED: Final = (
     "that did, by Tls(root_certificates=…)"
 )
 _EXPIRED: Final = (
-    "by this machine's clock, the server's certificate has expired or is not valid yet: correct the "
-    "clock, or have the server's operator replace the certificate"
+    "by this machine's clock, the server's certificate has expired or is not valid yet: correct "
+    "the clock, or have the server's operator replace the certificate"
 )
 _OTHER_NAME: Final = (
     "the server's certificate is for another name than the target's host: give that name, by "
