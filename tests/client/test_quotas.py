@@ -24,12 +24,14 @@ def rejected(reason: str) -> Answer:
 
 @pytest.mark.slow
 def test_a_call_waits_as_long_as_retry_info_says(clients: Clients) -> None:
-    with ScriptedServer(rejected("QUOTA_EXCEEDED"), ok) as server:
-        client = clients(server.target, encoding="e", wait_for_quota=True)
+    refused = fail(grpc.StatusCode.UNAVAILABLE)
+    with ScriptedServer(rejected("QUOTA_EXCEEDED"), refused, ok) as server:
+        # The wait is no failed attempt.
+        client = clients(server.target, encoding="e", wait_for_quota=True, max_attempts=2)
         began = monotonic()
         assert client.count("text", timeout=1.4) == 7  # the wait is not part of it
         assert monotonic() - began >= 1.5
-        assert len(server.calls) == 2
+        assert len(server.calls) == 3
 
 
 def test_waiting_is_for_quotas_alone_and_on_request(clients: Clients) -> None:
