@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import grpc
@@ -93,6 +94,21 @@ def test_tls(shell: Shell) -> None:
         (shell.folder / "text.pem").write_text("no certificate")
         shell("count", "--tls-ca", "text.pem", status=2, errors="holds no certificates in PEM")
         shell("count", status=3, errors="uses TLS on this port: give --tls, or --tls-ca FILE")
+
+
+def test_a_message_that_names_the_remedy_stands_alone(shell: Shell) -> None:
+    authority = trustme.CA()
+    issued = authority.issue_cert("localhost", not_after=datetime(2020, 1, 1, tzinfo=UTC))
+    authority.cert_pem.write_to_path(str(shell.folder / "ca.pem"))
+    credentials = grpc.ssl_server_credentials(
+        [(issued.private_key_pem.bytes(), issued.cert_chain_pems[0].bytes())]
+    )
+    with ScriptedServer(credentials=credentials) as server:
+        shell.variables["BYTEPAIR_TARGET"] = f"localhost:{server.port}"
+        with shell.start("count", "--tls-ca", "ca.pem", "a.txt") as running:
+            output = running.communicate()[1].decode()
+    assert "has expired" in output
+    assert "Is the server running?" not in output
 
 
 def test_a_server_that_stops_during_the_call(shell: Shell) -> None:

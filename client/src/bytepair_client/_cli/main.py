@@ -226,7 +226,7 @@ def _api_key(file: str | None) -> str | None:
 def _advice(error: Exception, message: str) -> str:
     """A remedy, if the message does not name one."""
     match error:
-        case errors.Unavailable() if "--tls" not in message:
+        case errors.Unavailable() if "--tls" not in message and "certificate" not in message:
             return (
                 f"\nIs the server running? 'bytepair-server' starts one; --target or "
                 f"{TARGET_VARIABLE} names another."
