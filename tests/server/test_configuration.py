@@ -138,6 +138,7 @@ def test_settings_are_frozen() -> None:
         (["--log-format", "xml"], {}, "", "must be 'json' or 'console', not 'xml'"),
         (["--grpc-address", "50051"], {}, "", "must be host:port, such as 0.0.0.0:50051"),
         (["--grpc-address", "a:70000"], {}, "", "must be host:port"),
+        (["--http-address", "a:1"], {}, "grpc_address = 'a:1'", "must not be grpc_address"),
         (["--grpc-address", "127.0.0.1:1:2"], {}, "", "must be host:port"),
         (["--grpc-address", "unix:"], {}, "", "a path must follow 'unix:'"),
         (["--http-address", ":1"], {}, "", "http_address (from flag --http-address): must be"),

@@ -12,7 +12,16 @@ from typing import Annotated, Any, Final, Literal
 
 from bytepair_engine import list_encodings
 from bytepair_engine.resources import DEFAULT_CACHE_BYTES, MAX_CACHE_BYTES, MAX_THREADS
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from bytepair_server.config.types import (
     STRICT,
@@ -326,6 +335,13 @@ class Settings(BaseModel):
     characters. Only in the file."""
     flagged_tokens: Mapping[str, tuple[int, ...]] = Field(default_factory=dict)
     """Token ids that Inspect reports, by encoding. Only in the file."""
+
+    @field_validator("http_address")
+    @classmethod
+    def _differs_from_grpc_address(cls, address: str, others: ValidationInfo) -> str:
+        if address == others.data.get("grpc_address") and not address.endswith(":0"):
+            raise ValueError("must not be grpc_address")
+        return address
 
     @property
     def max_message_bytes(self) -> int:
