@@ -27,6 +27,8 @@ pub struct ReadAhead {
     /// Replaces the received data.
     replaced: Option<Bytes>,
     rest: Option<Incoming>,
+    /// Of a unary call, which it abandons by resetting the stream before the message is whole.
+    caller: Option<Arc<Peer>>,
     /// What came of the message, where it is to be held until it is whole.
     held: Option<Held>,
     timeout: Option<Duration>,
@@ -36,10 +38,16 @@ pub struct ReadAhead {
 impl ReadAhead {
     /// `timeout`: for all of it, from the first moment that it has to be waited for. `held`: counts
     /// what came of it.
-    pub fn new(rest: Incoming, timeout: Option<Duration>, held: Option<Held>) -> Self {
+    pub fn new(
+        rest: Incoming,
+        timeout: Option<Duration>,
+        caller: Option<Arc<Peer>>,
+        held: Option<Held>,
+    ) -> Self {
         ReadAhead {
             replaced: None,
             rest: Some(rest),
+            caller,
             held,
             timeout,
             timer: None,
@@ -56,6 +64,7 @@ impl ReadAhead {
         ReadAhead {
             replaced: Some(data),
             rest: None,
+            caller: None,
             held: None,
             timeout: None,
             timer: None,
@@ -93,8 +102,14 @@ impl http_body::Body for ReadAhead {
         };
         if let Poll::Ready(frame) = Pin::new(rest).poll_frame(context) {
             let frame = frame.map(|frame| frame.map_err(fault));
-            if let (Some(held), Some(Ok(frame))) = (&mut self.held, &frame) {
-                held.grow(frame.data_ref().map_or(0, Bytes::len));
+            match (&mut self.held, &frame) {
+                (Some(held), Some(Ok(frame))) => held.grow(frame.data_ref().map_or(0, Bytes::len)),
+                (_, Some(Err(error))) if error.kind() == io::ErrorKind::ConnectionAborted => {
+                    if let Some(caller) = self.caller.take() {
+                        caller.abandon();
+                    }
+                }
+                _ => {}
             }
             return Poll::Ready(frame);
         }

@@ -271,14 +271,13 @@ impl Calls {
         );
     }
 
-    /// Counts a call that ended without an answer. Closes a connection with more than `limit` in a
-    /// second.
-    pub fn count_as_abandoned(&self, id: u64, limit: u32) {
+    /// Counts a call that has no valid credentials.
+    pub fn count_as_abandoned(&self, id: u64) {
         if let Some(Slot {
             peer: Some(peer), ..
         }) = self.slots.lock().get(&id)
         {
-            peer.abandon(limit);
+            peer.abandon();
         }
     }
 

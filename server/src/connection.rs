@@ -177,8 +177,7 @@ impl Future for Answering {
 impl Drop for Answering {
     fn drop(&mut self) {
         if !self.is_answered {
-            let limit = self.shared.settings.max_abandoned_per_second;
-            self.peer.abandon(limit);
+            self.peer.abandon();
         }
     }
 }

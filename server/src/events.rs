@@ -137,7 +137,7 @@ pub mod tests {
     pub fn opened(size: usize) -> Box<Opened> {
         Box::new(Opened {
             method: 0,
-            peer: Peers::new(0).add("unix:".into(), None, None),
+            peer: Peers::new(0, 0).add("unix:".into(), None, None),
             headers: http::HeaderMap::new(),
             query: None,
             is_json: false,

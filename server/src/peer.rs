@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 /// are too many, the connection with the most is closed.
 pub struct Peers {
     most: usize,
+    max_abandoned: u32,
     bytes: AtomicUsize,
     /// The share of connections that are being closed.
     evicted: AtomicUsize,
@@ -22,9 +23,11 @@ pub struct Peers {
 }
 
 impl Peers {
-    pub fn new(most: usize) -> Arc<Self> {
+    /// At most `most` bytes, and `max_abandoned` calls of a connection in a second; 0: any number.
+    pub fn new(most: usize, max_abandoned: u32) -> Arc<Self> {
         Arc::new(Peers {
             most,
+            max_abandoned,
             bytes: AtomicUsize::new(0),
             evicted: AtomicUsize::new(0),
             are_ending: AtomicBool::new(false),
@@ -103,9 +106,10 @@ impl Peer {
         unsent == 0 || unsent + size <= most
     }
 
-    /// Count a call that was cancelled or has no valid credentials. Above `limit`
-    /// within a second, evict the peer; 0: never.
-    pub fn abandon(&self, limit: u32) {
+    /// Count a call that was cancelled or has no valid credentials. Above the limit within a second,
+    /// evict the peer.
+    pub fn abandon(&self) {
+        let limit = self.peers.max_abandoned;
         if limit == 0 {
             return;
         }
@@ -262,7 +266,7 @@ mod tests {
 
     #[test]
     fn bytes_count_until_they_are_dropped() {
-        let peer = peer(&Peers::new(100));
+        let peer = peer(&Peers::new(100, 3));
         let mut message = Unsent::new(vec![0; 30], peer.clone());
         message.replace(vec![0; 6]);
         message.append(&[0; 4]);
@@ -278,7 +282,7 @@ mod tests {
 
     #[test]
     fn the_peer_that_holds_most_is_evicted_and_no_other_meanwhile() {
-        let peers = Peers::new(100);
+        let peers = Peers::new(100, 3);
         let (large, small) = (peer(&peers), peer(&peers));
         let mut message = Held::new(large.clone());
         message.grow(60);
@@ -298,7 +302,7 @@ mod tests {
 
     #[test]
     fn peers_leave_and_release_bytes_while_others_are_evicted() {
-        let peers = Peers::new(0);
+        let peers = Peers::new(0, 3);
         let leave = || (0..100_000).for_each(|_| drop(Unsent::new(vec![0], peer(&peers))));
         std::thread::scope(|scope| {
             scope.spawn(leave);
@@ -311,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_connection_ends_with_an_answer_at_its_age_or_when_the_server_drains() {
-        let peer = peer(&Peers::new(100));
+        let peer = peer(&Peers::new(100, 3));
         assert!(peer.is_ending(Some(Duration::ZERO)));
         assert!(!peer.is_ending(Some(Duration::MAX)) && !peer.is_ending(None));
         peer.peers.are_ending.store(true, Relaxed);
@@ -320,10 +324,10 @@ mod tests {
 
     #[test]
     fn a_peer_is_evicted_above_the_limit_and_not_at_it() {
-        let peer = peer(&Peers::new(100));
-        (0..3).for_each(|_| peer.abandon(3));
+        let peer = peer(&Peers::new(100, 3));
+        (0..3).for_each(|_| peer.abandon());
         assert!(!is_evicted(&peer));
-        peer.abandon(3);
+        peer.abandon();
         assert!(is_evicted(&peer));
     }
 }

@@ -37,12 +37,14 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
         )
     {
         let timeout = Some(shared.settings.message_timeout);
-        discard(ReadAhead::new(body, timeout, None));
+        discard(ReadAhead::new(body, timeout, None, None));
         return Box::pin(std::future::ready(help(method.is_some())));
     }
     let is_unary = method.is_some_and(|method| method.kind == Kind::Unary);
-    let timeout = is_unary.then_some(shared.settings.message_timeout);
+    let has_one_message = is_unary || method.is_some_and(|it| it.kind == Kind::ServerStream);
+    let timeout = has_one_message.then_some(shared.settings.message_timeout);
     let size = header_bytes(&parts);
+    let caller = is_unary.then(|| peer.clone());
     let within_limit = if size > shared.settings.max_header_bytes as usize {
         Err(too_many_headers(size, shared.settings.max_header_bytes))
     } else {
@@ -54,7 +56,7 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
             peer,
             method,
             parts.headers,
-            ReadAhead::new(body, timeout, None),
+            ReadAhead::new(body, timeout, caller, None),
             within_limit,
         ),
         None => Box::pin(by_protocols(
@@ -62,7 +64,7 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
             peer.clone(),
             method.filter(|_| is_unary && parts.method == HttpMethod::POST),
             parts,
-            ReadAhead::new(body, timeout, is_unary.then(|| Held::new(peer.clone()))),
+            ReadAhead::new(body, timeout, caller.clone(), caller.map(Held::new)),
             within_limit,
         )),
     }

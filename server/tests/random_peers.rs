@@ -121,7 +121,7 @@ impl Handlers {
                 self.calls.command(id, Command::Fail(failure));
                 self.open.remove(&id);
             }
-            3 => self.calls.count_as_abandoned(id, MAX_ABANDONED),
+            3 => self.calls.count_as_abandoned(id),
             4 | 5 if is_unary => {
                 let trailers = vec![
                     ("x-request-id".into(), "1".into()),
@@ -170,7 +170,10 @@ async fn one(seed: u64) {
         });
     let protocols = Protocols::new(methods.collect(), calls.clone(), &settings);
     let shared = Arc::new(Shared {
-        peers: Peers::new(settings.max_buffered_bytes),
+        peers: Peers::new(
+            settings.max_buffered_bytes,
+            settings.max_abandoned_per_second,
+        ),
         settings,
         calls: calls.clone(),
         protocols,

@@ -87,6 +87,25 @@ def test_a_connection_that_cancels_too_many_calls_is_closed(serve: Serve) -> Non
     assert "max_abandoned_per_second" in closed["reason"]
 
 
+@pytest.mark.parametrize("content_type", ["application/grpc", "application/proto"])
+def test_calls_that_are_cancelled_within_their_messages_count_too(
+    serve: Serve, content_type: str
+) -> None:
+    server = serve("--transport", "native", "--max-abandoned-per-second", "10")
+    half, reset = http2.message(http2.count())[:-1], http2.CANCEL.to_bytes(4, "big")
+    headers = http2.headers("Count", content_type=content_type)
+    with http2.connection(server.target) as link:
+        for each in range(1, 23, 2):  # one more than the limit
+            link.sendall(
+                http2.frame(http2.HEADERS, http2.END_HEADERS, each, headers)
+                + http2.frame(http2.DATA, 0, each, half)
+            )
+            assert server.stub.Count(SMALL).count == 2  # the server has read the frames
+            link.sendall(http2.frame(http2.RST_STREAM, 0, each, reset))
+        closed = server.wait_for_log("closed a connection", peer=http2.peer_of(link))
+    assert "max_abandoned_per_second" in closed["reason"]
+
+
 def test_queued_calls_fail_with_draining_when_the_server_drains(serve: Serve) -> None:
     server = serve(*ONE_PLACE, LONG, environment=WITHOUT_CORE)
     with endless_count(server) as running:

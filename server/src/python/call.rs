@@ -150,8 +150,7 @@ impl Call {
         };
         self.0.is_over.store(true, Relaxed);
         if failure.code == UNAUTHENTICATED {
-            let limit = self.0.server.shared.settings.max_abandoned_per_second;
-            self.0.calls.count_as_abandoned(self.0.number, limit);
+            self.0.calls.count_as_abandoned(self.0.number);
         }
         self.command(Command::Fail(failure));
         Ok(())

@@ -76,7 +76,10 @@ impl Transport {
             .collect::<PyResult<_>>()?;
         let protocols = Protocols::new(methods, calls.clone(), &settings);
         let shared = Arc::new(Shared {
-            peers: Peers::new(settings.max_buffered_bytes),
+            peers: Peers::new(
+                settings.max_buffered_bytes,
+                settings.max_abandoned_per_second,
+            ),
             settings,
             calls: calls.clone(),
             protocols,
