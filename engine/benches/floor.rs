@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytepair_core::bpe::Bpe;
-use bytepair_core::output::List;
 use bytepair_core::parallel::Sharing;
 use bytepair_core::split::{Ends, Splitter};
 use bytepair_core::vocabulary::rank_table::RankTable;
@@ -120,7 +119,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 timed(|| pieces = each_piece(&splitter, text, |_, _| {})),
                 timed(|| found = look_each_up(&splitter, &plain, text)),
                 timed(|| black_box(bpe.count(text, &none, &none, None)).is_ok()),
-                timed(|| black_box(bpe.encode::<List>(text, &none, &none)).is_ok()),
+                timed(|| black_box(bpe.encode(text, &none, &none)).is_ok()),
             ];
             for (fastest, seconds) in fastest.iter_mut().zip(times) {
                 *fastest = fastest.min(seconds);

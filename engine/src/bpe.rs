@@ -8,7 +8,7 @@ use crate::cache::scratch::{Pool, Scratch};
 use crate::decode::Joined;
 use crate::decode::short_tokens::ShortTokens;
 use crate::output::offsets::{self, OffsetUnit};
-use crate::output::{Collect, Count, Located, Sink};
+use crate::output::{Count, List, Located, Sink};
 use crate::parallel::chunks::{self, Chunks};
 use crate::parallel::{self, Sharing};
 use crate::split::{PatternFault, Splitter};
@@ -117,15 +117,15 @@ impl Bpe {
         SpecialSet::new(names, |name| self.specials.get(name).copied())
     }
 
-    pub fn encode<C: Collect>(
+    pub fn encode(
         &self,
         text: &str,
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
-    ) -> Result<Vec<C::Item>, SpecialFound> {
+    ) -> Result<Vec<u32>, SpecialFound> {
         reject(text, disallowed)?;
         let encode = |text: &str| {
-            let mut ids = C::for_bytes(text.len());
+            let mut ids = List::for_bytes(text.len());
             self.encode_into(text, allowed, &mut ids);
             ids.into_vec()
         };

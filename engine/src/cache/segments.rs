@@ -126,7 +126,6 @@ mod tests {
     use std::sync::Arc;
 
     use crate::bpe::Bpe;
-    use crate::output::List;
     use crate::parallel::Sharing;
     use crate::vocabulary::rank_table::RankTable;
     use crate::vocabulary::special::SpecialSet;
@@ -145,13 +144,10 @@ mod tests {
         for _ in 0..3 {
             // Short and long, new and cached.
             for text in ["中のん", "中のん中のんのん", "中のんのんのん"] {
-                assert_eq!(bpe.encode::<List>(text, &none, &none), Ok(merged(text)));
+                assert_eq!(bpe.encode(text, &none, &none), Ok(merged(text)));
             }
-            assert_eq!(bpe.encode::<List>("のん", &none, &none), Ok(vec![256]));
-            assert_eq!(
-                bpe.encode::<List>("のんのんのん", &none, &none),
-                Ok(vec![257])
-            );
+            assert_eq!(bpe.encode("のん", &none, &none), Ok(vec![256]));
+            assert_eq!(bpe.encode("のんのんのん", &none, &none), Ok(vec![257]));
         }
     }
 }

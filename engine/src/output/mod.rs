@@ -1,4 +1,4 @@
-//! Sinks for token ids: a list, a packed wire field, or a count.
+//! Sinks for token ids: a list, or a count.
 
 pub mod offsets;
 pub mod varint;
@@ -44,16 +44,6 @@ pub trait Sink {
     }
 }
 
-/// A sink that collects all ids.
-pub trait Collect: Sink {
-    type Item: Copy + Send;
-
-    /// Reserves capacity for the usual number of ids of a text of `bytes` bytes.
-    fn for_bytes(bytes: usize) -> Self;
-
-    fn into_vec(self) -> Vec<Self::Item>;
-}
-
 /// A sink that makes a list.
 #[derive(Default)]
 pub struct List {
@@ -63,23 +53,20 @@ pub struct List {
     len: usize,
 }
 
-impl Collect for List {
-    type Item = u32;
-
-    fn for_bytes(bytes: usize) -> Self {
+impl List {
+    /// Reserves capacity for the usual number of ids of a text of `bytes` bytes.
+    pub fn for_bytes(bytes: usize) -> Self {
         List {
             ids: vec![0; bytes / 3 + MAX_RECENT * FEW],
             len: 0,
         }
     }
 
-    fn into_vec(mut self) -> Vec<u32> {
+    pub fn into_vec(mut self) -> Vec<u32> {
         self.ids.truncate(self.len);
         self.ids
     }
-}
 
-impl List {
     #[cold]
     #[inline(never)]
     fn grow(&mut self, more: usize) {
@@ -224,43 +211,6 @@ impl Sink for Sums {
     #[inline(always)]
     fn end_piece(&mut self) {
         self.sums.push(self.count);
-    }
-}
-
-/// A sink that writes concatenated base-128 varints: a packed `repeated uint32`.
-pub struct Packed {
-    /// The bytes, followed by zeros from `len` on, so that a varint is written at once whatever its
-    /// length.
-    bytes: Vec<u8>,
-    len: usize,
-}
-
-impl Collect for Packed {
-    type Item = u8;
-
-    fn for_bytes(bytes: usize) -> Self {
-        Packed {
-            bytes: vec![0; bytes / 2 + size_of::<u64>()],
-            len: 0,
-        }
-    }
-
-    fn into_vec(mut self) -> Vec<u8> {
-        self.bytes.truncate(self.len);
-        self.bytes
-    }
-}
-
-impl Sink for Packed {
-    #[inline(always)]
-    fn push(&mut self, id: u32) {
-        let (varint, len) = varint::of(id);
-        if self.bytes.len() - self.len < size_of::<u64>() {
-            self.bytes
-                .resize(self.bytes.len() * 3 / 2 + size_of::<u64>(), 0);
-        }
-        self.bytes[self.len..self.len + size_of::<u64>()].copy_from_slice(&varint.to_le_bytes());
-        self.len += len;
     }
 }
 

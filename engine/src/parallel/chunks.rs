@@ -101,7 +101,6 @@ mod tests {
     use super::*;
     use crate::bpe::{Bpe, SpecialFound};
     use crate::output::offsets::OffsetUnit;
-    use crate::output::{List, Packed};
     use crate::parallel::Sharing;
     use crate::split::tests::HARD;
     use crate::vocabulary::rank_table::RankTable;
@@ -145,16 +144,8 @@ mod tests {
             for names in [&[][..], &["<s>"], &["<s>", "<s><s>"]] {
                 let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
                 let (allowed, none) = (one.special_set(names), one.special_set(vec![]));
-                let ids = one.encode::<List>(text, &allowed, &none);
-                assert_eq!(
-                    several.encode::<List>(text, &allowed, &none),
-                    ids,
-                    "{text:?}"
-                );
-                assert_eq!(
-                    several.encode::<Packed>(text, &allowed, &none),
-                    one.encode::<Packed>(text, &allowed, &none)
-                );
+                let ids = one.encode(text, &allowed, &none);
+                assert_eq!(several.encode(text, &allowed, &none), ids, "{text:?}");
                 assert_eq!(
                     several.encode_with_offsets(text, OffsetUnit::Byte, &allowed, &none),
                     one.encode_with_offsets(text, OffsetUnit::Byte, &allowed, &none)
@@ -180,7 +171,7 @@ mod tests {
                 .map(|_| hard_text(&mut random))
                 .collect();
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            let encode = |text: &str| several.encode::<List>(text, &none, &none);
+            let encode = |text: &str| several.encode(text, &none, &none);
             let expected: Vec<_> = texts
                 .iter()
                 .map(|text| encode(text).expect("ids"))

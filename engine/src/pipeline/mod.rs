@@ -48,7 +48,7 @@ pub use units::Units;
 use crate::bpe::{SpecialFound, UnknownId};
 use crate::cache::Cache;
 use crate::cache::scratch::Pool;
-use crate::output::{Collect, Count, Sink};
+use crate::output::{Count, List, Sink};
 use crate::split::regex::CharSet;
 use crate::vocabulary::special::SpecialSet;
 use model::Merging;
@@ -106,13 +106,13 @@ impl Pipeline {
         self.decoder.decode(ids)
     }
 
-    pub fn encode<C: Collect>(
+    pub fn encode(
         &self,
         text: &str,
         allowed: &NameSet,
         disallowed: &NameSet,
-    ) -> Result<Vec<C::Item>, SpecialFound> {
-        let mut ids = C::for_bytes(text.len());
+    ) -> Result<Vec<u32>, SpecialFound> {
+        let mut ids = List::for_bytes(text.len());
         self.encode_into(text, allowed, disallowed, &mut ids)?;
         Ok(ids.into_vec())
     }

@@ -14,7 +14,7 @@ use super::text::{
     decoded, located, names_in_text, on_text, on_texts, on_utf8, python_text, string, utf8,
 };
 use crate::bpe;
-use crate::output::{List, Packed};
+use crate::output::varint;
 use crate::parallel::Sharing;
 use crate::vocabulary::special;
 
@@ -105,7 +105,7 @@ impl Bpe {
         allowed: &SpecialSet,
         disallowed: &SpecialSet,
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
-        let encode = |text: &str| self.core.encode::<List>(text, &allowed.0, &disallowed.0);
+        let encode = |text: &str| self.core.encode(text, &allowed.0, &disallowed.0);
         texts.iter().try_for_each(|text| string(text).map(drop))?;
         let batch = on_texts(py, &self.core, &texts, encode)?;
         batch.iter().map(|ids| list_of(py, ids)).collect()

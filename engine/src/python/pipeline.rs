@@ -10,7 +10,7 @@ use super::guard::{ERRORS, guarded, pattern_error, raise, released};
 use super::ids::{array_of, list_of, token_ids};
 use super::text::{decoded, located, names_in_text, on_text, on_utf8, python_text};
 use crate::cache::scratch::Pool;
-use crate::output::{List, Packed};
+use crate::output::varint;
 use crate::pipeline;
 use crate::pipeline::{
     AddedToken, AddedTokens, Behaviour, CharsMap, Decoder, Middle, Model, NameSet, Normaliser,

@@ -12,7 +12,7 @@ macro_rules! text_methods {
                 allowed: &$specials,
                 disallowed: &$specials,
             ) -> PyResult<Bound<'py, PyList>> {
-                let encode = |text: &str| self.core.encode::<List>(text, &allowed.0, &disallowed.0);
+                let encode = |text: &str| self.core.encode(text, &allowed.0, &disallowed.0);
                 list_of(text.py(), &on_text(text, encode)?)
             }
 
@@ -22,7 +22,7 @@ macro_rules! text_methods {
                 allowed: &$specials,
                 disallowed: &$specials,
             ) -> PyResult<Bound<'py, PyAny>> {
-                let encode = |text: &str| self.core.encode::<List>(text, &allowed.0, &disallowed.0);
+                let encode = |text: &str| self.core.encode(text, &allowed.0, &disallowed.0);
                 array_of(text.py(), &on_text(text, encode)?)
             }
 
@@ -32,8 +32,10 @@ macro_rules! text_methods {
                 allowed: &$specials,
                 disallowed: &$specials,
             ) -> PyResult<Bound<'py, PyBytes>> {
-                let encode =
-                    |text: &str| self.core.encode::<Packed>(text, &allowed.0, &disallowed.0);
+                let encode = |text: &str| {
+                    let ids = self.core.encode(text, &allowed.0, &disallowed.0)?;
+                    Ok(varint::pack(&ids))
+                };
                 Ok(PyBytes::new(text.py(), &on_utf8(text, encode)?))
             }
 
