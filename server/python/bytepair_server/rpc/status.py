@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any, Final
 
 from bytepair.v1 import text_pb2
@@ -50,8 +49,6 @@ class Failure:
     reason: str
     message: str
     metadata: dict[str, str] = field(default_factory=dict)
-    #: `for_transport` by `is_json`: a failure of many calls is the same object.
-    _sent: dict[bool, Status] = field(default_factory=dict, init=False, repr=False, compare=False)
     field: str | None = None
     retry_seconds: float | None = None
     token: str = ""
@@ -62,12 +59,6 @@ class Failure:
         Args:
             is_json: Whether the caller reads JSON, and so the details as JSON too.
         """
-        status = self._sent.get(is_json)
-        if status is None:
-            status = self._sent[is_json] = self._status(is_json)
-        return status
-
-    def _status(self, is_json: bool) -> Status:
         details = [
             error_details_pb2.ErrorInfo(reason=self.reason, domain=DOMAIN, metadata=self.metadata)
         ]
@@ -271,15 +262,14 @@ def _not_permitted(error: errors.SpecialTokenNotPermitted) -> Failure:
     )
 
 
-@cache  # otherwise an overloaded server would mostly make these, a third of a rejection's cost
-def _overloaded(retry_seconds: float, what: str, setting: str | None) -> Failure:
-    by = f" ({setting} of its configuration)" if setting else ""
+def _overloaded(error: errors.Overloaded) -> Failure:
+    by = f" ({error.setting} of its configuration)" if error.setting else ""
     return Failure(
         Code.RESOURCE_EXHAUSTED,
         "OVERLOADED",
-        f"the server has reached its limit of {what}{by}; try again later",
-        {"setting": setting} if setting else {},
-        retry_seconds=retry_seconds,
+        f"the server has reached its limit of {error.what}{by}; try again later",
+        {"setting": error.setting} if error.setting else {},
+        retry_seconds=error.retry_seconds,
     )
 
 
@@ -388,7 +378,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
         "UNAUTHENTICATED",
         "the call has no credentials that this server knows; send {accepted}",
     ),
-    errors.Overloaded: lambda error: _overloaded(error.retry_seconds, error.what, error.setting),
+    errors.Overloaded: _overloaded,
     errors.QuotaExceeded: _row(
         Code.RESOURCE_EXHAUSTED,
         "QUOTA_EXCEEDED",

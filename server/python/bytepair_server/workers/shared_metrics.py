@@ -54,20 +54,14 @@ class _Family(Collector, Generic[Child]):
         self.label_names: Final = labels
         self._child: Final = child
         self._count: Final = count
-        self._children: Final[dict[Key, Child]] = {}
 
     def labels(self, *values: str) -> Child:
         """Return the child for these label values, or for OTHER once the memory is full."""
-        child = self._children.get(values)
-        if child is not None:
-            return child
         reserve, name, count = self._blocks[0].reserve, self.name, self._count
         try:
-            cells = reserve(name, values, count, _SPARE_BYTES)
+            return self._child(reserve(name, values, count, _SPARE_BYTES))
         except MemoryError:
             return self._child(reserve(name, (OTHER,) * len(values), count))
-        child = self._children[values] = self._child(cells)
-        return child
 
     def _gathered(self) -> list[tuple[Key, list[list[float]]]]:
         """For each set of label values, its numbers in every block that has them."""
