@@ -27,7 +27,7 @@ pub struct ReadAhead {
     /// Replaces the received data.
     replaced: Option<Bytes>,
     rest: Option<Incoming>,
-    /// Of a unary call, which it abandons by resetting the stream before the message is whole.
+    /// The caller of a unary call: a reset before the message is whole abandons the call.
     caller: Option<Arc<Peer>>,
     /// What came of the message, where it is to be held until it is whole.
     held: Option<Held>,
@@ -36,8 +36,8 @@ pub struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// `timeout`: for all of it, from the first moment that it has to be waited for. `held`: counts
-    /// what came of it.
+    /// `timeout`: for all of it, from the first moment that it has to be waited for. `caller`: counts
+    /// the call as abandoned if the body breaks off. `held`: counts what came of it.
     pub fn new(
         rest: Incoming,
         timeout: Option<Duration>,

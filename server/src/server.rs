@@ -82,7 +82,7 @@ pub struct Server {
     tls: Mutex<Option<TlsAcceptor>>,
     stage: watch::Sender<Stage>,
     /// Notified to close the listening socket.
-    left: Notify,
+    stop_listening: Notify,
     connections: AtomicUsize,
     of_address: Mutex<HashMap<IpAddr, usize>>,
 }
@@ -93,7 +93,7 @@ impl Server {
             shared,
             tls: Mutex::new(tls),
             stage: watch::Sender::new(Stage::Serving),
-            left: Notify::new(),
+            stop_listening: Notify::new(),
             connections: AtomicUsize::new(0),
             of_address: Mutex::default(),
         })
@@ -117,7 +117,7 @@ impl Server {
 
     /// Accepts no more connections.
     pub fn stop_listening(&self) {
-        self.left.notify_one();
+        self.stop_listening.notify_one();
     }
 
     /// Closes connections as soon as their calls have ended.
@@ -137,7 +137,7 @@ impl Server {
         };
         tokio::select! {
             never = accepting => never,
-            () = self.left.notified() => std::future::pending().await,
+            () = self.stop_listening.notified() => std::future::pending().await,
         }
     }
 

@@ -234,16 +234,27 @@ HALF = http2.frame(http2.HEADERS, http2.END_HEADERS, 1, http2.headers("Count")) 
 
 
 @pytest.mark.parametrize(
-    ("limits", "said", "status"),
+    ("kind", "limits", "said", "status"),
     [
-        (Limits(keepalive_seconds=0.1, keepalive_timeout_seconds=0.1), HELLO, ""),
-        (Limits(keepalive_seconds=0.1, handshake_seconds=0.1), b"POST / HTTP/1.1\r\n", ""),
-        (Limits(message_seconds=0.1), HELLO + HALF, "13"),
+        (Kind.UNARY, Limits(keepalive_seconds=0.1, keepalive_timeout_seconds=0.1), HELLO, ""),
+        (
+            Kind.UNARY,
+            Limits(keepalive_seconds=0.1, handshake_seconds=0.1),
+            b"POST / HTTP/1.1\r\n",
+            "",
+        ),
+        (Kind.UNARY, Limits(message_seconds=0.1), HELLO + HALF, "13"),
+        (Kind.SERVER_STREAM, Limits(message_seconds=0.1), HELLO + HALF, "13"),
     ],
-    ids=["no answer to a PING", "incomplete headers", "incomplete message"],
+    ids=[
+        "no answer to a PING",
+        "incomplete headers",
+        "incomplete message",
+        "the same, of a stream",
+    ],
 )
 def test_a_peer_that_falls_silent_is_not_waited_for(
-    limits: Limits, said: bytes, status: str
+    kind: Kind, limits: Limits, said: bytes, status: str
 ) -> None:
     """Its connection is closed, or its call fails. Otherwise reading would time out."""
 
@@ -252,7 +263,7 @@ def test_a_peer_that_falls_silent_is_not_waited_for(
             return http2.status(link)
 
     async def run() -> str:
-        methods = [Method(f"{http2.SERVICE[1:]}Count", Kind.UNARY, lambda _: None)]
+        methods = [Method(f"{http2.SERVICE[1:]}Count", kind, lambda _: None)]
         transport = NativeTransport(methods, limits, lambda _: None, lambda *_: None)
         address = await transport.start("127.0.0.1:0")
         try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import uvloop
 
@@ -13,7 +15,6 @@ from bytepair_server.catalog import Catalog, SelfTestFailed
 from bytepair_server.config import loader
 from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.observability import logs
-from bytepair_server.observability.startup import raise_descriptor_limit
 from bytepair_server.server import Server, verify
 from bytepair_server.workers.signals import stop_signals
 from bytepair_server.workers.supervisor import Supervisor, worker_count
@@ -42,7 +43,7 @@ def run(arguments: Sequence[str]) -> int:
             sys.stdout.write("configuration is good\n")
             return 0
         count = worker_count(configuration.settings)
-        raise_descriptor_limit(configuration.settings)
+        _raise_descriptor_limit(configuration.settings.needed_descriptors)
         if count > 1:
             return asyncio.run(Supervisor(configuration, count).run())
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -73,3 +74,14 @@ def _check(configuration: Configuration) -> Catalog:
     # --check-config always reports a bad encoding.
     strict = configuration.settings.model_copy(update={"serve_without_bad_encodings": False})
     return verify(strict, configuration.base_dir)[1]
+
+
+def _raise_descriptor_limit(needed: int) -> None:
+    """Raise this process' limit on file descriptors, if it is lower and the system permits. Many
+    systems begin with 1,024. `log_start` warns if the limit stays too low."""
+    limit, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if highest != resource.RLIM_INFINITY:
+        needed = min(needed, highest)
+    if limit != resource.RLIM_INFINITY and limit < needed:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (needed, highest))

@@ -353,6 +353,12 @@ class Settings(BaseModel):
         """
         return 2 * max(self.max_input_bytes, 5 * self.max_ids) + 64 * 1024
 
+    @property
+    def needed_descriptors(self) -> int:
+        """The file descriptors that a process needs: one for each connection, and a margin for
+        files, the HTTP port and its own sockets."""
+        return self.max_connections + 128
+
 
 #: Tables, which neither flags nor variables can hold.
 FILE_ONLY: Final = frozenset(

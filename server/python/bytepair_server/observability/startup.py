@@ -6,7 +6,6 @@ import ipaddress
 import resource
 import shutil
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -22,8 +21,6 @@ from bytepair_server.observability import logs
 from bytepair_server.playground import playground
 from bytepair_server.rpc.call import ANONYMOUS
 
-#: Descriptors of a process besides one for each connection of max_connections.
-_OTHER_DESCRIPTORS: Final = 128
 #: The encoding of the example, if it is served: a name that people know.
 _MODEL: Final = "gpt-4o"
 _MESSAGE: Final = """
@@ -39,18 +36,6 @@ Ctrl-C stops it.
 _REFERENCE_NOTE: Final = """
 The engine's compiled core is missing: the pure-Python one is used, about a hundred times slower.
 """
-
-
-def raise_descriptor_limit(settings: Settings) -> None:
-    """Raise this process' limit on file descriptors to what `max_connections` needs, if the system
-    permits. Many systems begin with 1,024."""
-    limit, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = settings.max_connections + _OTHER_DESCRIPTORS
-    if highest != resource.RLIM_INFINITY:
-        needed = min(needed, highest)
-    if limit != resource.RLIM_INFINITY and limit < needed:
-        with suppress(OSError, ValueError):  # `log_start` warns
-            resource.setrlimit(resource.RLIMIT_NOFILE, (needed, highest))
 
 
 def log_start(
@@ -80,13 +65,12 @@ def log_start(
     elif not is_encrypted:
         write("no TLS: API keys and text can be read on the network", grpc_address=grpc_address)
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if limit != resource.RLIM_INFINITY and limit < settings.max_connections + _OTHER_DESCRIPTORS:
+    if limit != resource.RLIM_INFINITY and limit < settings.needed_descriptors:
         log.warning(
             "too few file descriptors for max_connections: raise the limit (ulimit -n, "
             "LimitNOFILE), or lower max_connections",
             limit=limit,
-            max_connections=settings.max_connections,
-            others=_OTHER_DESCRIPTORS,
+            needed=settings.needed_descriptors,
         )
     for name, why in loaded.failed.items():
         log.error("an encoding is not served: it cannot be loaded", encoding=name, why=why)

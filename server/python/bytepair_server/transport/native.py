@@ -41,8 +41,8 @@ TOGETHER_SECONDS: Final = 0.0005
 #: Messages that a stream processes before Rust reads as many more: half of its read-ahead.
 CREDITS: Final = 8
 
-#: Time for connections to end by themselves when the transport stops, since all answers are sent;
-#: and in all. The supervisor kills a worker a second later.
+#: When the transport stops, connections have this long to end once all answers are sent, and this
+#: long in all. The supervisor kills a worker a second after that.
 STOP_SECONDS: Final = 1.0
 MAX_STOP_SECONDS: Final = 4.0
 
