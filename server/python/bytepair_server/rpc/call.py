@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Final
 
 from bytepair_server.observability.metrics import NO_ENCODING
-from bytepair_server.rpc.status import Failure
+from bytepair_server.rpc.failure import Failure
 
 #: The metadata key of request ids, in requests and in answers.
 REQUEST_ID: Final = "x-request-id"

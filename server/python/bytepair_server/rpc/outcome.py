@@ -18,7 +18,8 @@ from bytepair_server.errors import Draining, Overloaded
 from bytepair_server.observability import logs, traces
 from bytepair_server.observability.metrics import POLICY_ACTIONS, Metrics, RpcMetrics
 from bytepair_server.rpc.call import AUTHORIZATION, REQUEST_ID, Call
-from bytepair_server.rpc.status import Failure, failure_of, internal
+from bytepair_server.rpc.failure import Failure
+from bytepair_server.rpc.status import failure_of, internal
 from bytepair_server.transport.interface import Call as Incoming
 from bytepair_server.transport.interface import Trailers, UnaryCall
 
