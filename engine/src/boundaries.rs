@@ -2,7 +2,7 @@
 //! `context/boundaries.py` finds, for texts in which letters and line ends are near.
 
 use crate::breaks::{self, Level};
-use crate::split::bytes::{InstructionSet, Plain};
+use crate::split::bytes::{Kinds, Plain};
 use crate::split::is_letter;
 
 /// Bytes that are searched for a letter or a line end before a block and after it.
@@ -164,7 +164,7 @@ fn line_ends(bytes: &[u8], start: usize, mut place: usize) -> impl Iterator<Item
     let any = std::iter::from_fn(move || {
         while last == 0 && place > start {
             if let Some(block) = bytes[start..place].last_chunk() {
-                let kinds = Plain::kinds(block);
+                let kinds = Kinds::of::<Plain>(block);
                 let letters = kinds.caseless << 1 | kinds.caseless << 2;
                 last = kinds.newline | kinds.blank & !kinds.space | kinds.trailing & !letters;
                 place -= block.len();

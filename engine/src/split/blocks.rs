@@ -111,7 +111,7 @@ impl Block {
         len: usize,
     ) -> Self {
         let mut block = Block {
-            kinds: I::kinds(bytes),
+            kinds: Kinds::of::<I>(bytes),
             caseless: 0,
             mark: 0,
             glued: 0,

@@ -26,9 +26,39 @@ pub struct Kinds {
     pub slash: u64,
 }
 
+impl Kinds {
+    /// Classifies the bytes of a block.
+    #[inline(always)]
+    pub fn of<I: InstructionSet>(block: &[u8; BLOCK]) -> Self {
+        let between = |low, high| I::between(block, low, high);
+        let equal = |byte| I::between(block, byte, byte);
+        let (space, newline) = (equal(b' '), equal(b'\n') | equal(b'\r'));
+        let mut kinds = Kinds {
+            wide: between(0x80, 0xff),
+            upper: between(b'A', b'Z'),
+            lower: between(b'a', b'z'),
+            digit: between(b'0', b'9'),
+            space,
+            blank: space | between(b'\t', b'\r') & !newline,
+            newline,
+            apostrophe: equal(b'\''),
+            slash: equal(b'/'),
+            ..Kinds::default()
+        };
+        if kinds.wide != 0 {
+            let hangul = equal(0xea) & between(0xb0, 0xbf) >> 1;
+            let hangul = hangul | equal(0xed) & between(0x80, 0x9d) >> 1;
+            kinds.trailing = between(0x80, 0xbf);
+            kinds.caseless = between(0xe5, 0xe9) | between(0xeb, 0xec) | hangul;
+        }
+        kinds
+    }
+}
+
 /// A set of processor instructions that classify the bytes of a block.
 pub trait InstructionSet {
-    fn kinds(block: &[u8; BLOCK]) -> Kinds;
+    /// Returns a mask of the bytes from `low` to `high`, which must not be all bytes.
+    fn between(block: &[u8; BLOCK], low: u8, high: u8) -> u64;
 }
 
 /// The instructions that every processor of the architecture has.
@@ -37,8 +67,15 @@ pub struct Plain;
 #[cfg(not(target_arch = "x86_64"))]
 impl InstructionSet for Plain {
     #[inline(always)]
-    fn kinds(block: &[u8; BLOCK]) -> Kinds {
-        kinds_one_by_one(block)
+    fn between(block: &[u8; BLOCK], low: u8, high: u8) -> u64 {
+        let found = block.map(|byte| (low..=high).contains(&byte) as u8);
+        let (eights, _) = found.as_chunks::<8>();
+        // The highest byte of the product has a bit of each of the eight bytes.
+        let bits = |eight| u64::from_le_bytes(eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        eights
+            .iter()
+            .rev()
+            .fold(0, |mask, &eight| mask << 8 | bits(eight))
     }
 }
 
@@ -57,100 +94,47 @@ pub fn has_avx2() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// Classifies as many bytes at a time as a vector has. The set must be used only where the processor
+/// Compares as many bytes at a time as a vector has. The set must be used only where the processor
 /// has the features.
 #[cfg(target_arch = "x86_64")]
-macro_rules! kinds_by_vectors {
+macro_rules! between_by_vectors {
     ($set:ty, $features:literal, $vector:ident, $mask:ty, $load:ident, $all:ident, $add:ident,
-     $greater:ident, $equal:ident, $or:ident, $and_not:ident, $bits:ident) => {
+     $greater:ident, $bits:ident) => {
         impl InstructionSet for $set {
             #[inline(always)]
-            fn kinds(block: &[u8; BLOCK]) -> Kinds {
+            fn between(block: &[u8; BLOCK], low: u8, high: u8) -> u64 {
                 use std::arch::x86_64::*;
                 #[target_feature(enable = $features)]
                 #[inline]
-                fn kinds(block: &[u8; BLOCK]) -> Kinds {
-                    const BYTES: usize = size_of::<$vector>();
-                    let mut kinds = Kinds::default();
-                    let [mut yi_or_hangul, mut hangul_or_jamo, mut from_b0, mut to_9d] = [0; 4];
-                    for from in (0..BLOCK).step_by(BYTES) {
-                        // SAFETY: the block has that many bytes from there on.
-                        let bytes = unsafe { $load(block[from..from + BYTES].as_ptr().cast()) };
-                        // Selects bytes in low..=high with one signed comparison, after moving `low`
-                        // to the minimum.
-                        let between = |low: u8, high: u8| {
-                            let moved = $add(bytes, $all((0x80 - low as i32) as i8));
-                            $greater($all(((high - low) as i32 + 1 - 0x80) as i8), moved)
-                        };
-                        let equal = |byte: u8| $equal(bytes, $all(byte as i8));
-                        let bits = |found: $vector| ($bits(found) as $mask as u64) << from;
-                        let newline = $or(equal(b'\n'), equal(b'\r'));
-                        let space = equal(b' ');
-                        let blank = $or(space, $and_not(newline, between(b'\t', b'\r')));
-                        kinds.wide |= bits(bytes);
-                        kinds.trailing |= bits(between(0x80, 0xbf));
-                        kinds.upper |= bits(between(b'A', b'Z'));
-                        kinds.lower |= bits(between(b'a', b'z'));
-                        kinds.digit |= bits(between(b'0', b'9'));
-                        kinds.space |= bits(space);
-                        kinds.blank |= bits(blank);
-                        kinds.newline |= bits(newline);
-                        kinds.apostrophe |= bits(equal(b'\''));
-                        kinds.slash |= bits(equal(b'/'));
-                        if kinds.wide != 0 {
-                            kinds.caseless |= bits($or(between(0xe5, 0xe9), between(0xeb, 0xec)));
-                            yi_or_hangul |= bits(equal(0xea));
-                            hangul_or_jamo |= bits(equal(0xed));
-                            from_b0 |= bits(between(0xb0, 0xbf));
-                            to_9d |= bits(between(0x80, 0x9d));
-                        }
-                    }
-                    kinds.caseless |= yi_or_hangul & from_b0 >> 1 | hangul_or_jamo & to_9d >> 1;
-                    kinds
+                fn between(bytes: &[u8; size_of::<$vector>()], low: u8, high: u8) -> u64 {
+                    // SAFETY: the vector is as long as the bytes.
+                    let bytes = unsafe { $load(bytes.as_ptr().cast()) };
+                    // One signed comparison is enough after moving `low` to the minimum.
+                    let moved = $add(bytes, $all(0x80_u8.wrapping_sub(low) as i8));
+                    let above = $all((high - low).wrapping_sub(0x7f) as i8);
+                    $bits($greater(above, moved)) as $mask as u64
                 }
-                // SAFETY: the processor has the features.
-                unsafe { kinds(block) }
+                let mut mask = 0;
+                for (i, bytes) in block.as_chunks().0.iter().enumerate() {
+                    // SAFETY: the processor has the features.
+                    mask |= unsafe { between(bytes, low, high) } << (i * size_of::<$vector>());
+                }
+                mask
             }
         }
     };
 }
 
 #[cfg(target_arch = "x86_64")]
-kinds_by_vectors! {
+between_by_vectors! {
     Plain, "sse2", __m128i, u16, _mm_loadu_si128, _mm_set1_epi8, _mm_add_epi8, _mm_cmpgt_epi8,
-    _mm_cmpeq_epi8, _mm_or_si128, _mm_andnot_si128, _mm_movemask_epi8
+    _mm_movemask_epi8
 }
 
 #[cfg(target_arch = "x86_64")]
-kinds_by_vectors! {
-    Avx2, "avx2,bmi1,bmi2,lzcnt,popcnt", __m256i, u32, _mm256_loadu_si256, _mm256_set1_epi8,
-    _mm256_add_epi8, _mm256_cmpgt_epi8, _mm256_cmpeq_epi8, _mm256_or_si256, _mm256_andnot_si256,
-    _mm256_movemask_epi8
-}
-
-#[cfg(any(test, not(target_arch = "x86_64")))]
-fn kinds_one_by_one(block: &[u8; BLOCK]) -> Kinds {
-    let mut kinds = Kinds::default();
-    for (i, &byte) in block.iter().enumerate() {
-        let bit = |is: bool| (is as u64) << i;
-        kinds.wide |= bit(byte >= 0x80);
-        kinds.trailing |= bit(byte & 0xc0 == 0x80);
-        kinds.upper |= bit(byte.is_ascii_uppercase());
-        kinds.lower |= bit(byte.is_ascii_lowercase());
-        kinds.digit |= bit(byte.is_ascii_digit());
-        kinds.space |= bit(byte == b' ');
-        kinds.blank |= bit(matches!(byte, b' ' | b'\t' | 0x0b | 0x0c));
-        kinds.newline |= bit(matches!(byte, b'\n' | b'\r'));
-        kinds.apostrophe |= bit(byte == b'\'');
-        kinds.slash |= bit(byte == b'/');
-        let next = block.get(i + 1).copied().unwrap_or(0);
-        kinds.caseless |= bit(match byte {
-            0xea => matches!(next, 0xb0..=0xbf),
-            0xed => matches!(next, 0x80..=0x9d),
-            _ => matches!(byte, 0xe5..=0xe9 | 0xeb..=0xec),
-        });
-    }
-    kinds
+between_by_vectors! {
+    Avx2, "avx2", __m256i, u32, _mm256_loadu_si256, _mm256_set1_epi8, _mm256_add_epi8,
+    _mm256_cmpgt_epi8, _mm256_movemask_epi8
 }
 
 #[cfg(test)]
@@ -158,14 +142,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_instruction_sets_classify_every_byte_alike() {
-        for shift in 0..=255u8 {
-            let block: [u8; BLOCK] = std::array::from_fn(|i| (i as u8).wrapping_mul(0x5b) ^ shift);
-            let expected = kinds_one_by_one(&block);
-            assert_eq!(Plain::kinds(&block), expected, "shift {shift}");
-            #[cfg(target_arch = "x86_64")]
-            if has_avx2() {
-                assert_eq!(Avx2::kinds(&block), expected, "shift {shift}");
+    fn all_instruction_sets_find_the_bytes_between_any_two() {
+        for high in 0..=255u8 {
+            for low in (high == 255) as u8..=high {
+                let first = low.wrapping_mul(7) ^ high;
+                let block: [u8; BLOCK] = std::array::from_fn(|i| first.wrapping_add(i as u8 * 3));
+                let bit = |i: usize| ((low..=high).contains(&block[i]) as u64) << i;
+                let expected: u64 = (0..BLOCK).map(bit).sum();
+                assert_eq!(
+                    Plain::between(&block, low, high),
+                    expected,
+                    "{low} to {high}"
+                );
+                #[cfg(target_arch = "x86_64")]
+                if has_avx2() {
+                    assert_eq!(
+                        Avx2::between(&block, low, high),
+                        expected,
+                        "{low} to {high}"
+                    );
+                }
             }
         }
     }
