@@ -61,7 +61,8 @@ def wait(server: RunningServer, event: str, times: int) -> dict[str, Any]:
     return server.wait_for_log(event, times=times)
 
 
-YESTERDAY = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
+NOW = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+YESTERDAY = NOW - datetime.timedelta(days=1)
 RELOADED, KEPT = "reloaded", "reload failed: the previous files stay in use"
 
 
@@ -184,6 +185,34 @@ def connects(server: RunningServer, credentials: grpc.ChannelCredentials) -> boo
     with grpc.secure_channel(target, credentials, options) as channel:
         method: Any = channel.unary_unary("/bytepair.v1.TokenizerService/Count")
         return is_ok(grpc.StatusCode.UNAVAILABLE, method, REQUEST.SerializeToString())
+
+
+def test_the_expiry_of_the_certificate_is_measured_and_logged_if_it_is_soon(tmp_path: Path) -> None:
+    """Of several workers it is one time. They read a pair from one file, so that no reload finds
+    half of it."""
+    authority, file = Authority(), tmp_path / "pair.pem"
+
+    def issue(days: int) -> datetime.datetime:
+        until = NOW + datetime.timedelta(days=days)
+        pair = authority.server(until=until)
+        replace(file, pair.certificate + pair.key)
+        return until
+
+    def check(until: datetime.datetime, warnings: int) -> None:
+        name = "bytepair_tls_certificate_expiry_timestamp_seconds"
+        assert server.metric(name) == until.timestamp()
+        soon = [line["expires"] for line in server.log if "expires" in line]
+        assert len(soon) == warnings
+        assert until.isoformat() in soon or until > NOW + datetime.timedelta(days=14)
+
+    until = issue(days=13)
+    files = ("--tls-cert-file", str(file), "--tls-key-file", str(file), "--workers", "2")
+    with RunningServer("--builtin-encodings", "cl100k_base", *files) as server:
+        check(until, warnings=1)
+        for reloads, (days, warnings) in enumerate([(15, 1), (13, 3)], 1):
+            until = issue(days)
+            wait(server, RELOADED, 2 * reloads)
+            check(until, warnings)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import gc
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -28,7 +29,7 @@ from bytepair_server.config.types import NO_ADDRESS
 from bytepair_server.observability import logs, traces
 from bytepair_server.observability.http import Pages, listen, serve, shown_address
 from bytepair_server.observability.metrics import Metrics
-from bytepair_server.observability.startup import log_start
+from bytepair_server.observability.startup import log_start, warn_of_expiry
 from bytepair_server.playground import playground
 from bytepair_server.rpc.chat_service import SERVICE_NAME as CHAT_SERVICE_NAME
 from bytepair_server.rpc.context_service import flagged_tokens
@@ -124,6 +125,7 @@ class Server:
         self._unary: Final = UnaryHandlers(shared)
         self._streams: Final = StreamHandlers(shared)
         self._transport: Transport | None = None
+        self._certificate_expiry: datetime | None = None
 
     async def start(self) -> None:
         """Bind both ports and answer health. Calls wait until `load` is done.
@@ -258,6 +260,8 @@ class Server:
         settings = self._settings
         make = choice.choose(settings.transport, address)
         material = None if self._tls is None else self._tls.read()
+        if material is not None:
+            self._certificate_expiry = self._measure_expiry(material)
         limits = Limits.of(settings, self._executor.tried_max_bytes)
         files = playground.files() if playground.is_on(settings, self._callers) else ()
         return make(methods, limits, self._log_fault, self._log_evicted, material, files)
@@ -277,6 +281,12 @@ class Server:
     def _replace_tls(self, files: TlsFiles) -> None:
         assert self._transport is not None  # files are watched once it is started
         self._transport.replace_tls(files)
+        warn_of_expiry(self._log, self._measure_expiry(files))
+
+    def _measure_expiry(self, files: TlsFiles) -> datetime:
+        expiry = tls.expiry(files)
+        self._metrics.certificate_expiry.set(expiry.timestamp())
+        return expiry
 
     def _log_fault(self, error: BaseException) -> None:
         self._log.error("unexpected error", error=logs.frames(error))
@@ -299,23 +309,26 @@ class Server:
             self._configuration,
             self._callers,
             loaded,
+            certificate_expiry=self._certificate_expiry,
             grpc_address=self.grpc_address,
             http_address=self.http_address,
             workers=1,
         )
 
 
-def verify(settings: Settings, base_dir: Path) -> tuple[Callers, Catalog]:
+def verify(settings: Settings, base_dir: Path) -> tuple[Callers, Catalog, datetime | None]:
     """Load everything that the settings name, and check it, before ports are bound.
 
+    Returns:
+        The callers, the encodings, and when the server's certificate expires; None without TLS.
     Raises:
         ConfigurationError, SelfTestFailed: No server can start with these settings.
     """
     known = callers.load(settings, base_dir)
-    if (files := tls.paths(settings, base_dir)) is not None:
-        files.read()
+    files = tls.paths(settings, base_dir)
+    expiry = None if files is None else tls.expiry(files.read())
     playground.is_on(settings, known)
     loaded = catalog.load(settings, base_dir)
     Policy(settings.ceiling, loaded, known, settings.disallowed_special_floor)
     flagged_tokens(settings, loaded)
-    return known, loaded
+    return known, loaded, expiry

@@ -94,6 +94,13 @@ def paths(settings: Settings, base_dir: Path) -> TlsPaths | None:
     return TlsPaths(base_dir / certificates, base_dir / key, None if ca is None else base_dir / ca)
 
 
+def expiry(files: TlsFiles) -> datetime:
+    """When the server's own certificate expires; `files` were returned by `TlsPaths.read`."""
+    from cryptography import x509  # imported late, see `_check`
+
+    return x509.load_pem_x509_certificate(files.certificate).not_valid_after_utc
+
+
 def _check(setting: str, chain: bytes) -> None:
     """Raise ConfigurationError for a certificate that gRPC or all clients reject silently."""
     from cryptography import x509  # costs megabytes, and only TLS needs it

@@ -143,6 +143,11 @@ class Metrics:
         self.evicted_connections: Final = counter(
             "evicted_connections", "Connections that were closed because they broke a limit."
         ).labels()
+        self.certificate_expiry: Final = gauge(
+            "tls_certificate_expiry_timestamp_seconds",
+            "Unix time at which the server's certificate expires; 0 without TLS.",
+            merge=lambda times: min(filter(None, times), default=0.0),
+        )
         self._encodings: Final = gauge(
             "encoding_info",
             "1 for each encoding that is served.",

@@ -6,6 +6,7 @@ import ipaddress
 import resource
 import shutil
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,8 @@ from bytepair_server.observability import logs
 from bytepair_server.playground import playground
 from bytepair_server.rpc.call import ANONYMOUS
 
+#: A certificate that expires within this time is a warning; the alert has the same time.
+_EXPIRES_SOON: Final = timedelta(days=14)
 #: The encoding of the example, if it is served: a name that people know.
 _MODEL: Final = "gpt-4o"
 _MESSAGE: Final = """
@@ -44,14 +47,15 @@ def log_start(
     known: Callers,
     loaded: Catalog,
     *,
+    certificate_expiry: datetime | None,
     grpc_address: str,
     http_address: str,
     workers: int,
 ) -> None:
     """Log what is served at which address, and what an operator may want to change.
 
-    The addresses have the ports that were bound; `http_address` is "" if there is none. `workers`
-    is the number of processes that answer calls.
+    `certificate_expiry` is None without TLS. The addresses have the ports that were bound;
+    `http_address` is "" if there is none. `workers` is the number of processes that answer calls.
     """
     settings = configuration.settings
     is_encrypted = settings.tls_cert_file is not None
@@ -64,6 +68,8 @@ def log_start(
         )
     elif not is_encrypted:
         write("no TLS: API keys and text can be read on the network", grpc_address=grpc_address)
+    if certificate_expiry is not None:
+        warn_of_expiry(log, certificate_expiry)
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit != resource.RLIM_INFINITY and limit < settings.needed_descriptors:
         log.warning(
@@ -107,6 +113,15 @@ def log_start(
     if settings.log_format == "console":
         sys.stdout.write(startup_message(settings, loaded, grpc_address, http_address, page))
         sys.stdout.flush()
+
+
+def warn_of_expiry(log: logs.Log, expiry: datetime) -> None:
+    """Log a warning if the server's certificate expires soon."""
+    if expiry < datetime.now(UTC) + _EXPIRES_SOON:
+        log.warning(
+            "the TLS certificate expires soon: replace tls_cert_file and tls_key_file",
+            expires=expiry.isoformat(),
+        )
 
 
 def startup_message(

@@ -113,8 +113,7 @@ class Gauge(_Family[Cell]):
         labels: Key,
         merge: Callable[[Iterable[float]], float],
     ) -> None:
-        """Make the gauge. `merge`, which is `sum` or `max`, combines the values of all
-        processes."""
+        """Make the gauge. `merge`, such as `sum`, combines the values of all processes."""
         super().__init__(blocks, name, text, labels, Cell)
         self._merge: Final = merge
         self._function: Callable[[], float] | None = None

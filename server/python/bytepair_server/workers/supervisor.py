@@ -102,7 +102,8 @@ class Supervisor:
         self._log: Final = logs.configure(settings.log_format, settings.log_level)
         self._port: Final = SharedPort(settings.grpc_address)
         self._http = None if settings.http_address == NO_ADDRESS else listen(settings.http_address)
-        self._callers, self._loaded = verify(settings, configuration.base_dir)
+        verified = verify(settings, configuration.base_dir)
+        self._callers, self._loaded, self._certificate_expiry = verified
         own, *blocks = (Block() for _ in range(count + 1))
         self._workers: Final = [_Worker(number, block) for number, block in enumerate(blocks)]
         self._metrics: Final = Metrics((own, *blocks))
@@ -330,6 +331,7 @@ class Supervisor:
             self._configuration,
             self._callers,
             self._loaded,
+            certificate_expiry=self._certificate_expiry,
             grpc_address=self._port.address,
             http_address="" if self._http is None else shown_address(self._http),
             workers=len(self._workers),
