@@ -5,27 +5,20 @@
 //! it) into an `output`. The Python reference in `backends/reference.py` is the definition, and
 //! tests compare the core with it.
 
-mod boundaries;
 pub mod bpe;
-pub mod breaks;
 mod cache;
 pub mod cancel;
-mod chunker;
+pub mod context;
 mod decode;
-pub mod fit;
 mod huge;
-mod joint;
 mod merge;
 pub mod output;
 pub mod parallel;
 pub mod pipeline;
-mod prefixes;
 #[cfg(feature = "panic-probe")]
 mod probe;
 #[cfg(feature = "python")]
 mod python;
-mod scan;
 pub mod split;
-mod suffixes;
 pub mod train;
 pub mod vocabulary;

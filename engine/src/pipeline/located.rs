@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::origins::{Aligned, Origins};
 use super::pre_tokenise;
 use super::{NameSet, Pipeline, PipelineScratch};
-use crate::boundaries::floor;
 use crate::bpe::SpecialFound;
+use crate::context::boundaries::floor;
 use crate::output::offsets::{OffsetUnit, in_units};
 
 impl Pipeline {

@@ -9,7 +9,7 @@ use super::located::Step;
 use super::model::Model;
 use super::{NameSet, Pipeline, pre_tokenise};
 use crate::cancel;
-use crate::fit::{Counts, End, ceil};
+use crate::context::fit::{Counts, End, ceil};
 
 /// The starts of a text, or leftwards its ends, up to the unit at hand of a piece.
 #[derive(Default)]

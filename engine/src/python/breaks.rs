@@ -6,7 +6,7 @@ use pyo3::types::PyString;
 
 use super::guard::released;
 use super::text::utf8;
-use crate::breaks::{self, Level};
+use crate::context::breaks::{self, Level};
 use crate::output::offsets::{OffsetUnit, in_units};
 
 /// Returns the ends of the parts of `text`, in code points.

@@ -7,8 +7,8 @@ use pyo3::types::{PySlice, PyString};
 use super::encoding::Bpe;
 use super::guard::released;
 use super::text::utf8;
-use crate::boundaries::{BOUNDARIES, Boundary, Excerpt};
-use crate::chunker::{self, Chunk};
+use crate::context::boundaries::{BOUNDARIES, Boundary, Excerpt};
+use crate::context::chunker::{self, Chunk};
 
 /// Where the next chunk starts, in bytes and in code points; where the last one ends; and how many
 /// tokens they share.

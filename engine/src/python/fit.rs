@@ -7,7 +7,7 @@ use super::encoding::Bpe;
 use super::guard::released;
 use super::pipeline::{Pipeline, PipelineNames};
 use super::text::utf8;
-use crate::fit::{End, Start};
+use crate::context::fit::{End, Start};
 use crate::output::offsets::{OffsetUnit, in_units};
 
 /// Checkpoints (place, valid_from, count), the place beyond, and counts by place.

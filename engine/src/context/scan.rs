@@ -6,9 +6,9 @@
 //! and a cut is counted alone. After the first end before which there are too many tokens, nothing
 //! fits.
 
-use crate::boundaries::{self, Boundary, Excerpt, Undecided, floor};
 use crate::bpe::Bpe;
-use crate::fit::{PEEK, ceil};
+use crate::context::boundaries::{self, Boundary, Excerpt, Undecided, floor};
+use crate::context::fit::{PEEK, ceil};
 use crate::output::Sums;
 use crate::split::{Ends, is_split_point};
 

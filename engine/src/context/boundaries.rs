@@ -1,7 +1,7 @@
 //! The last boundary of a level before a place, found from the text near it alone: what
 //! `context/boundaries.py` finds, for texts in which letters and line ends are near.
 
-use crate::breaks::{self, Level};
+use crate::context::breaks::{self, Level};
 use crate::split::bytes::{Kinds, Plain};
 use crate::split::is_letter;
 

@@ -1,10 +1,10 @@
 //! Ordinary text as chunks of a limited number of tokens each: what `context/splitting.py` finds, for
 //! texts in which split points are near.
 
-use crate::boundaries::{self, BOUNDARIES, Boundary, Excerpt, Undecided, floor};
 use crate::bpe::Bpe;
 use crate::cancel;
-use crate::scan::{Beyond, Scan};
+use crate::context::boundaries::{self, BOUNDARIES, Boundary, Excerpt, Undecided, floor};
+use crate::context::scan::{Beyond, Scan};
 use crate::split::next_split_point;
 
 /// What chunks are to be.

@@ -1,4 +1,4 @@
-//! The tokens of a start of one text and an end of another that stand side by side.
+//! The tokens of a start of one text, followed by an end of another.
 //!
 //! In the pre-token that holds the place where they meet, one token crosses that place, or two meet
 //! there. The tokens before and after it are those of their own bytes, of which `prefixes` knows the
@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::bpe::Bpe;
-use crate::prefixes::Prefixes;
+use crate::context::prefixes::Prefixes;
+use crate::context::suffixes::Suffixes;
 use crate::split::Ends;
-use crate::suffixes::Suffixes;
 
-pub struct Joint<'a> {
+pub struct Concatenated<'a> {
     core: &'a Bpe,
     left: &'a str,
     /// By the start of a pre-token of the left text.
@@ -25,9 +25,9 @@ pub struct Joint<'a> {
     last: (usize, usize),
 }
 
-impl<'a> Joint<'a> {
+impl<'a> Concatenated<'a> {
     pub fn new(core: &'a Bpe, left: &'a str, right: &'a str) -> Self {
-        Joint {
+        Concatenated {
             core,
             left,
             prefixes: HashMap::new(),

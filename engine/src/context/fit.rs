@@ -20,12 +20,12 @@
 
 use std::ops::Range;
 
-use crate::boundaries::floor;
 use crate::bpe::Bpe;
 use crate::cancel;
-use crate::joint::Joint;
+use crate::context::boundaries::floor;
+use crate::context::concatenated::Concatenated;
+use crate::context::prefixes::Prefixes;
 use crate::output::{Count, Ids};
-use crate::prefixes::Prefixes;
 use crate::split::Ends;
 
 /// Bytes that a pattern may look at after `reach`: three characters.
@@ -190,7 +190,7 @@ impl Bpe {
         let longest = self.lengths().longest();
         let after = after.unwrap_or_default();
         let least_after = self.least_after(after);
-        let mut joint = (!after.is_empty()).then(|| Joint::new(self, &text[start..], after));
+        let mut both = (!after.is_empty()).then(|| Concatenated::new(self, &text[start..], after));
         let beside = if after.is_empty() { 0 } else { longest };
         // Beside other text a token may hold some of it.
         let longest_from = |place| match after {
@@ -218,8 +218,8 @@ impl Bpe {
                 self.count_and_least(text, start, place, &mut prefixes)
             };
             if text.is_char_boundary(place) {
-                let count = match &mut joint {
-                    Some(joint) if fewest <= budget => joint.count(place - start, 0).0,
+                let count = match &mut both {
+                    Some(both) if fewest <= budget => both.count(place - start, 0).0,
                     _ => count,
                 };
                 counts.push((place, count));
@@ -230,14 +230,14 @@ impl Bpe {
             place += 1;
         }
         // Beside other text less may fit than alone.
-        if let Some(joint) = &mut joint {
+        if let Some(both) = &mut both {
             let (mut before, mut place) = (Counts::new(), floor(text, cut));
             let mut fits = counts
                 .iter()
                 .any(|&(_, count)| count <= budget + least_after);
             while !fits && place > start && !cancel::is_set() {
                 place = floor(text, place - 1);
-                let count = joint.count(place - start, 0).0;
+                let count = both.count(place - start, 0).0;
                 before.push((place, count));
                 fits = count <= budget + least_after;
             }
@@ -299,7 +299,7 @@ impl Bpe {
         let is_beside = !before.is_empty();
         let beside = if is_beside { longest } else { 0 };
         let least_before = self.least_before(before);
-        let mut joint = Joint::new(self, before, text);
+        let mut both = Concatenated::new(self, before, text);
         let mut ids = Ids::default();
         self.give_text(text, &mut ids);
         let Ids(ids) = ids;
@@ -330,17 +330,17 @@ impl Bpe {
                 let count = if least > rest {
                     least_before + least
                 } else if is_beside {
-                    joint.count(before.len(), place).0
+                    both.count(before.len(), place).0
                 } else {
-                    joint.right.count(place)
+                    both.right.count(place)
                 };
                 counts.push((place, count));
             }
             let first = place - longest_to(place);
             if least < rest && first < near {
                 let ends = (first..=place).filter(|&at| is_beside && text.is_char_boundary(at));
-                let ends = ends.map(|at| joint.count(before.len(), at).1).collect();
-                if joint.right.least(place, ends) < rest {
+                let ends = ends.map(|at| both.count(before.len(), at).1).collect();
+                if both.right.least(place, ends) < rest {
                     near = first;
                 }
             }
@@ -354,7 +354,7 @@ impl Bpe {
         place = top;
         let mut fits = !is_beside || counts.iter().any(|&(_, count)| count <= budget);
         while !fits && place < bytes.len() && !cancel::is_set() {
-            let count = joint.count(before.len(), place).0;
+            let count = both.count(before.len(), place).0;
             counts.push((place, count));
             fits = count <= budget;
             place = ceil(text, place + 1);

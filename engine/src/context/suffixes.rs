@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::iter;
 
-use crate::boundaries::floor;
 use crate::bpe::Bpe;
-use crate::prefixes::Neighbours;
+use crate::context::boundaries::floor;
+use crate::context::prefixes::Neighbours;
 use crate::split::Ends;
 
 /// The pre-token that holds a token ends where it does for one of these characters: the last ones up
