@@ -5,51 +5,24 @@
 //! failure names its seed; `FUZZ_SEED=seed` repeats it. `FUZZ_SECONDS` is how long to try more of them.
 
 mod peer;
+mod service;
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytepair_transport::call::{Command, Event, Failure};
 use bytepair_transport::calls::{Calls, NO_CALL};
-use bytepair_transport::connect::{Kind, Method, Protocols};
-use bytepair_transport::connection::Shared;
-use bytepair_transport::files::Files;
-use bytepair_transport::peer::Peers;
+use bytepair_transport::connect::Kind;
 use bytepair_transport::server::Server;
-use bytepair_transport::settings::Settings;
 use tokio::time::sleep;
 
-use peer::{METHODS, Random, talk};
+use peer::{Random, talk};
 
 const SEEDS: u64 = 100;
-const MAX_ABANDONED: u32 = 20;
 /// Of the clock of a seed, for all that its connections may wait for.
 const PATIENCE: Duration = Duration::from_secs(600);
-
-/// Small limits, so that each of them is met.
-fn settings(random: &mut Random) -> Settings {
-    Settings {
-        max_connections: 8,
-        max_connections_per_address: 0,
-        handshake_timeout: Duration::from_secs(5),
-        message_timeout: Duration::from_secs(2),
-        max_concurrent_streams: 16,
-        max_header_bytes: 4 << 10,
-        max_message_bytes: 64 << 10,
-        read_ahead_bytes: 1 << 10,
-        max_unread_calls: 4,
-        max_unsent_bytes: 32 << 10,
-        max_buffered_bytes: [48 << 10, 1 << 20, 64 << 20][random.below(3)],
-        max_abandoned_per_second: MAX_ABANDONED,
-        max_connection_age: Some(Duration::from_secs(20)),
-        keepalive_interval: Duration::from_secs(10),
-        keepalive_timeout: Duration::from_secs(3),
-        cors_origins: vec!["*".into()],
-    }
-}
 
 /// What Python would know of a call that is under way.
 struct Known {
@@ -61,7 +34,7 @@ struct Known {
 struct Handlers {
     calls: Arc<Calls>,
     random: Random,
-    kinds: Vec<Kind>,
+    kinds: [Kind; 4],
     open: HashMap<u64, Known>,
     seen: HashSet<u64>,
 }
@@ -148,43 +121,15 @@ impl Handlers {
 
 async fn one(seed: u64) {
     let mut random = Random::new(seed);
-    let settings = settings(&mut random);
-    let calls = Calls::new(File::options().write(true).open("/dev/null").unwrap());
-    let kinds = vec![
-        Kind::Unary,
-        Kind::ServerStream,
-        Kind::ClientStream,
-        Kind::BidiStream,
-    ];
-    let methods = METHODS
-        .iter()
-        .zip(&kinds)
-        .enumerate()
-        .map(|(number, (path, &kind))| {
-            let method = Method {
-                number,
-                kind,
-                has_no_side_effects: true,
-            };
-            ((*path).to_owned(), method)
-        });
-    let protocols = Protocols::new(methods.collect(), calls.clone(), &settings);
-    let shared = Arc::new(Shared {
-        peers: Peers::new(
-            settings.max_buffered_bytes,
-            settings.max_abandoned_per_second,
-        ),
-        settings,
-        calls: calls.clone(),
-        protocols,
-        files: Files::default(),
-    });
+    let max_buffered_bytes = [48 << 10, 1 << 20, 64 << 20][random.below(3)];
+    let shared = service::shared(service::settings(max_buffered_bytes));
+    let calls = shared.calls.clone();
     let server = Server::new(shared.clone(), None);
     let handing_out = tokio::spawn(calls.clone().hand_out());
     let mut handlers = Handlers {
         calls: calls.clone(),
         random: random.child(),
-        kinds,
+        kinds: service::KINDS,
         open: HashMap::new(),
         seen: HashSet::new(),
     };

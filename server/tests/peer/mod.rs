@@ -5,8 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::{sleep, timeout};
 
-/// A unary RPC, then one of each kind of stream.
-pub const METHODS: [&str; 4] = ["t.S/Unary", "t.S/Server", "t.S/Client", "t.S/Bidi"];
+use crate::service::METHODS;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const DATA: u8 = 0;
