@@ -7,7 +7,6 @@ import gc
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -125,7 +124,7 @@ class Server:
         self._unary: Final = UnaryHandlers(shared)
         self._streams: Final = StreamHandlers(shared)
         self._transport: Transport | None = None
-        self._certificate_expiry: datetime | None = None
+        self._certificate_expiry: tls.Expiry | None = None
 
     async def start(self) -> None:
         """Bind both ports and answer health. Calls wait until `load` is done.
@@ -283,9 +282,9 @@ class Server:
         self._transport.replace_tls(files)
         warn_of_expiry(self._log, self._measure_expiry(files))
 
-    def _measure_expiry(self, files: TlsFiles) -> datetime:
+    def _measure_expiry(self, files: TlsFiles) -> tls.Expiry:
         expiry = tls.expiry(files)
-        self._metrics.certificate_expiry.set(expiry.timestamp())
+        self._metrics.certificate_expiry.set(expiry.time.timestamp())
         return expiry
 
     def _log_fault(self, error: BaseException) -> None:
@@ -316,7 +315,7 @@ class Server:
         )
 
 
-def verify(settings: Settings, base_dir: Path) -> tuple[Callers, Catalog, datetime | None]:
+def verify(settings: Settings, base_dir: Path) -> tuple[Callers, Catalog, tls.Expiry | None]:
     """Load everything that the settings name, and check it, before ports are bound.
 
     Returns:

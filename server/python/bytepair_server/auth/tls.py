@@ -5,9 +5,9 @@ from __future__ import annotations
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from bytepair_server.config.loader import ConfigurationError, contents
 from bytepair_server.config.settings import Settings
@@ -15,6 +15,21 @@ from bytepair_server.transport.interface import TlsFiles
 
 if TYPE_CHECKING:
     from cryptography import x509
+
+#: A certificate that expires within this time is a warning; the alert has the same time.
+_SOON: Final = timedelta(days=14)
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """The time at which a certificate expires."""
+
+    time: datetime
+
+    @property
+    def is_soon(self) -> bool:
+        """Whether an operator has to act: less than two weeks are left."""
+        return self.time < datetime.now(UTC) + _SOON
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +109,11 @@ def paths(settings: Settings, base_dir: Path) -> TlsPaths | None:
     return TlsPaths(base_dir / certificates, base_dir / key, None if ca is None else base_dir / ca)
 
 
-def expiry(files: TlsFiles) -> datetime:
+def expiry(files: TlsFiles) -> Expiry:
     """When the server's own certificate expires; `files` were returned by `TlsPaths.read`."""
     from cryptography import x509  # imported late, see `_check`
 
-    return x509.load_pem_x509_certificate(files.certificate).not_valid_after_utc
+    return Expiry(x509.load_pem_x509_certificate(files.certificate).not_valid_after_utc)
 
 
 def _check(setting: str, chain: bytes) -> None:

@@ -6,7 +6,6 @@ import ipaddress
 import resource
 import shutil
 import sys
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +13,7 @@ from bytepair_engine import can_stream
 
 from bytepair_server import __version__
 from bytepair_server.auth.callers import Callers
+from bytepair_server.auth.tls import Expiry
 from bytepair_server.catalog import Catalog
 from bytepair_server.config.loader import Configuration
 from bytepair_server.config.settings import Settings
@@ -22,8 +22,6 @@ from bytepair_server.observability import logs
 from bytepair_server.playground import playground
 from bytepair_server.rpc.call import ANONYMOUS
 
-#: A certificate that expires within this time is a warning; the alert has the same time.
-_EXPIRES_SOON: Final = timedelta(days=14)
 #: The encoding of the example, if it is served: a name that people know.
 _MODEL: Final = "gpt-4o"
 _MESSAGE: Final = """
@@ -47,7 +45,7 @@ def log_start(
     known: Callers,
     loaded: Catalog,
     *,
-    certificate_expiry: datetime | None,
+    certificate_expiry: Expiry | None,
     grpc_address: str,
     http_address: str,
     workers: int,
@@ -115,12 +113,12 @@ def log_start(
         sys.stdout.flush()
 
 
-def warn_of_expiry(log: logs.Log, expiry: datetime) -> None:
+def warn_of_expiry(log: logs.Log, expiry: Expiry) -> None:
     """Log a warning if the server's certificate expires soon."""
-    if expiry < datetime.now(UTC) + _EXPIRES_SOON:
+    if expiry.is_soon:
         log.warning(
             "the TLS certificate expires soon: replace tls_cert_file and tls_key_file",
-            expires=expiry.isoformat(),
+            expires=expiry.time.isoformat(),
         )
 
 
