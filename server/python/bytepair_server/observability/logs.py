@@ -11,6 +11,7 @@ import sys
 import threading
 import traceback
 from contextlib import suppress
+from time import monotonic
 from typing import Final, Literal, TextIO, cast
 
 import structlog
@@ -18,6 +19,8 @@ import structlog
 Log = structlog.typing.FilteringBoundLogger
 Format = Literal["json", "console"]
 
+#: Time between two lines of the same kind, where many may be due.
+WARNING_SECONDS: Final = 60.0
 #: Frames of an exception that are logged: the first and the last.
 MAX_FRAMES: Final = 20
 #: Replaces the end of a line that is too long for a pipe.
@@ -73,6 +76,22 @@ def configure(
         cache_logger_on_first_use=True,
     )
     return log
+
+
+class Occasional:
+    """Limits how often lines of a kind are logged."""
+
+    def __init__(self) -> None:
+        self._logged: Final[dict[str, float]] = {}
+
+    def is_due(self, kind: str) -> bool:
+        """Whether the last line of this kind is WARNING_SECONDS ago; the caller logs one then. The
+        kinds must be few: each is remembered."""
+        now = monotonic()
+        if now - self._logged.get(kind, -WARNING_SECONDS) < WARNING_SECONDS:
+            return False
+        self._logged[kind] = now
+        return True
 
 
 class _LossyStream(io.TextIOBase):

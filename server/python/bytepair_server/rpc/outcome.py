@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from time import monotonic
 from typing import Final
 
 from bytepair.v1 import text_pb2
@@ -22,9 +21,6 @@ from bytepair_server.rpc.failure import Failure
 from bytepair_server.rpc.status import failure_of, internal
 from bytepair_server.transport.interface import Call as Incoming
 from bytepair_server.transport.interface import Trailers, UnaryCall
-
-#: Time between two warnings that an RPC is overloaded.
-WARNING_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +63,8 @@ class Outcomes:
         self._metrics: Final = RpcMetrics(shared.metrics, self._rpc)
         self._tracer: Final = shared.tracer
         self._used: Final = shared.metrics.used
-        #: For each limit that made calls OVERLOADED, when it was last logged.
-        self._warned: Final[dict[str, float]] = {}
+        #: By the limits that made calls OVERLOADED.
+        self._warnings: Final = logs.Occasional()
         settings = shared.settings
         is_logged = settings.log_level == "debug" or settings.log_level == settings.log_calls
         self._log_call: Final = getattr(shared.log, settings.log_calls) if is_logged else None
@@ -161,10 +157,8 @@ class Outcomes:
 
     def _warn_overloaded(self, call: Call, failure: Failure) -> None:
         """Log which limit rejects calls, now and then."""
-        now = monotonic()
-        if now - self._warned.get(failure.message, -WARNING_SECONDS) < WARNING_SECONDS:
+        if not self._warnings.is_due(failure.message):
             return
-        self._warned[failure.message] = now
         self._shared.log.warning(
             "calls are rejected with OVERLOADED",
             rpc=self._rpc,
