@@ -53,9 +53,22 @@ pub enum Event {
     Writable,
     /// HTTP has sent everything of a stream that Python has ended.
     Ended,
-    /// A connection was closed for breaking a limit: its peer and the reason. Belongs to no call.
-    Evicted(String, &'static str),
+    /// Belongs to no call.
+    Closed(Box<Closed>),
 }
+
+/// A connection that was closed because of its peer.
+pub struct Closed {
+    /// The peer's name.
+    pub peer: String,
+    /// `LIMIT`, or why the TLS handshake failed: one of few words.
+    pub fault: &'static str,
+    /// The same, for people.
+    pub reason: String,
+}
+
+/// The fault of a connection that broke a limit.
+pub const LIMIT: &str = "limit";
 
 impl Event {
     /// Whether it is a new call with a large message: it may take long to compute.

@@ -14,7 +14,8 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, oneshot};
 
 use crate::call::{
-    Answer, CANCELLED, Command, Event, Failure, Opened, PREFIX_BYTES, Pairs, Started, prefixed,
+    Answer, CANCELLED, Closed, Command, Event, Failure, Opened, PREFIX_BYTES, Pairs, Started,
+    prefixed,
 };
 use crate::events::Events;
 use crate::outgoing::Outgoing;
@@ -57,6 +58,11 @@ impl Calls {
 
     pub fn push(&self, id: u64, event: Event) {
         self.events.push(id, event);
+    }
+
+    /// Tells Python of a connection that was closed.
+    pub fn push_closed(&self, closed: Closed) {
+        self.push(NO_CALL, Event::Closed(Box::new(closed)));
     }
 
     /// See `Events`. `flush` must follow, once for several.

@@ -16,8 +16,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 
 use crate::body::Body;
-use crate::call::Event;
-use crate::calls::{Calls, NO_CALL};
+use crate::call::{Closed, LIMIT};
+use crate::calls::Calls;
 use crate::connect::Protocols;
 use crate::cors;
 use crate::files::Files;
@@ -116,8 +116,11 @@ where
                 () = reached(&mut age) => false,
                 () = reached(&mut last_goaway) => true,
                 () = peer.evicted.notified() => {
-                    let event = Event::Evicted(peer.name.clone(), peer.fault());
-                    shared.calls.push(NO_CALL, event);
+                    shared.calls.push_closed(Closed {
+                        peer: peer.name.clone(),
+                        fault: LIMIT,
+                        reason: peer.fault().into(),
+                    });
                     connection.as_mut().graceful_shutdown();
                     // Time to send GOAWAY. The memory of its calls is released at once.
                     let sending = tokio::time::timeout(Duration::from_millis(100), connection);

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::io::ErrorKind::TimedOut;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -19,6 +20,7 @@ use crate::connection::{Shared, serve};
 use crate::linger::Lingering;
 use crate::peer::Peer;
 use crate::socket::Rewound;
+use crate::tls::failed;
 
 /// The wait after `accept` failed because of missing descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -198,8 +200,10 @@ impl Server {
             // Boxed: a TLS session would double the memory of each connection without one.
             let serving = Box::pin(async move {
                 let most = self.shared.settings.handshake_timeout;
-                let Ok(Ok(socket)) = timeout(most, tls.accept(socket)).await else {
-                    return;
+                let accepting = timeout(most, tls.accept(socket)).await;
+                let socket = match accepting.unwrap_or_else(|_| Err(TimedOut.into())) {
+                    Ok(socket) => socket,
+                    Err(error) => return self.shared.calls.push_closed(failed(name, &error)),
                 };
                 let shown = socket.get_ref().1.peer_certificates();
                 let certificate = shown.and_then(|chain| Some(chain.first()?.to_vec()));

@@ -1,14 +1,19 @@
-//! TLS: a certificate and key, and the authorities whose client certificates are accepted.
+//! TLS: a certificate and key, the authorities of client certificates, and why handshakes fail.
 
+use std::io;
 use std::sync::Arc;
 
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::AlertDescription as Alert;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{
     NoClientAuth, WebPkiClientVerifier, danger::ClientCertVerifier,
 };
+use tokio_rustls::rustls::{CertificateError, Error, InvalidMessage};
 use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto::ring};
+
+use crate::call::Closed;
 
 /// The configured files, as PEM.
 pub struct Files {
@@ -54,6 +59,52 @@ pub fn acceptor(files: &Files) -> Result<TlsAcceptor, String> {
         .map_err(|error| format!("the certificate and the private key: {error}"))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Maximum characters of a reason: rustls may quote long parts of a certificate.
+const MAX_REASON: usize = 200;
+
+/// The end of a connection whose handshake failed.
+pub fn failed(peer: String, error: &io::Error) -> Closed {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+    let (fault, reason) = match inner {
+        None if error.kind() == io::ErrorKind::TimedOut => {
+            ("timeout", "it took longer than handshake_seconds".into())
+        }
+        None => ("closed", "the client closed the connection".into()),
+        Some(Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
+            ("not_tls", "the client does not speak TLS".into())
+        }
+        Some(Error::NoCertificatesPresented) => (
+            "no_client_certificate",
+            "the client has no certificate".into(),
+        ),
+        Some(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => (
+            "client_certificate",
+            "the client's certificate is of no authority in tls_client_ca_file".into(),
+        ),
+        Some(Error::InvalidCertificate(error)) => (
+            "client_certificate",
+            format!("the client's certificate is not accepted: {error}"),
+        ),
+        Some(Error::AlertReceived(
+            alert @ (Alert::BadCertificate
+            | Alert::CertificateExpired
+            | Alert::CertificateRevoked
+            | Alert::CertificateUnknown
+            | Alert::UnknownCA
+            | Alert::UnsupportedCertificate),
+        )) => (
+            "server_certificate",
+            format!("the client does not accept the server's certificate: {alert:?}"),
+        ),
+        Some(error) => ("protocol", error.to_string()),
+    };
+    Closed {
+        peer,
+        fault,
+        reason: reason.chars().take(MAX_REASON).collect(),
+    }
 }
 
 fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, String> {

@@ -57,7 +57,7 @@ impl Handlers {
                     assert!(self.seen.contains(&id), "call {id} ended and never began");
                     self.open.remove(&id);
                 }
-                Event::Evicted(..) => assert_eq!(id, NO_CALL),
+                Event::Closed(_) => assert_eq!(id, NO_CALL),
                 Event::Message(_) | Event::End | Event::Broken(..) | Event::Writable => {
                     assert!(
                         self.seen.contains(&id),

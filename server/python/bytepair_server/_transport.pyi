@@ -12,9 +12,9 @@ from bytepair_server.transport.interface import Trailers as Pairs
 __all__ = [
     "BROKEN",
     "CANCELLED",
+    "CLOSED",
     "END",
     "ENDED",
-    "EVICTED",
     "MESSAGE",
     "OPENED",
     "WRITABLE",
@@ -32,7 +32,7 @@ BROKEN: int
 CANCELLED: int
 WRITABLE: int
 ENDED: int
-EVICTED: int
+CLOSED: int
 
 def count_varints(packed: bytes) -> int:
     """Return the number of varints in the content of a packed field; 0 for b""."""

@@ -38,7 +38,7 @@ from bytepair_server.rpc.service import SERVICE_NAME, Service
 from bytepair_server.streaming.handler import StreamHandlers
 from bytepair_server.transport import choice, ports, reflection
 from bytepair_server.transport.health import Health
-from bytepair_server.transport.interface import Limits, Method, TlsFiles, Transport
+from bytepair_server.transport.interface import CLOSED, LIMIT, Limits, Method, TlsFiles, Transport
 from bytepair_server.workers import cores
 from bytepair_server.workers.shared_quotas import QuotaStore
 
@@ -125,6 +125,7 @@ class Server:
         self._streams: Final = StreamHandlers(shared)
         self._transport: Transport | None = None
         self._certificate_expiry: tls.Expiry | None = None
+        self._handshake_warnings: Final = logs.Occasional()
 
     async def start(self) -> None:
         """Bind both ports and answer health. Calls wait until `load` is done.
@@ -263,7 +264,7 @@ class Server:
             self._certificate_expiry = self._measure_expiry(material)
         limits = Limits.of(settings, self._executor.tried_max_bytes)
         files = playground.files() if playground.is_on(settings, self._callers) else ()
-        return make(methods, limits, self._log_fault, self._log_evicted, material, files)
+        return make(methods, limits, self._log_fault, self._log_closed, material, files)
 
     def _make_reloaders(self) -> list[Reloader]:
         settings, base_dir, found = self._settings, self._configuration.base_dir, []
@@ -290,9 +291,16 @@ class Server:
     def _log_fault(self, error: BaseException) -> None:
         self._log.error("unexpected error", error=logs.frames(error))
 
-    def _log_evicted(self, peer: str, reason: str) -> None:
-        self._metrics.evicted_connections.inc()
-        self._log.warning("closed a connection", peer=peer, reason=reason)
+    def _log_closed(self, peer: str, fault: str, reason: str) -> None:
+        if fault == LIMIT:
+            self._metrics.evicted_connections.inc()
+            self._log.warning("closed a connection", peer=peer, reason=reason)
+            return
+        self._metrics.handshake_failures.labels(fault).inc()
+        if self._handshake_warnings.is_due(fault):
+            # A probe of the port connects and closes.
+            write = self._log.debug if fault == CLOSED else self._log.warning
+            write("a TLS handshake failed", peer=peer, reason=reason)
 
     def _is_ready(self) -> tuple[bool, str]:
         if self._limiter.draining:

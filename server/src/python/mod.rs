@@ -186,7 +186,10 @@ impl Transport {
                 Event::End => list.append((id, END, py.None()))?,
                 Event::Broken(code, message) => list.append((id, BROKEN, (code, message)))?,
                 Event::Cancelled => list.append((id, CANCELLED, py.None()))?,
-                Event::Evicted(peer, why) => list.append((id, EVICTED, (peer, why)))?,
+                Event::Closed(closed) => {
+                    let closed = (closed.peer, closed.fault, closed.reason);
+                    list.append((id, CLOSED, closed))?;
+                }
                 Event::Ended => list.append((id, ENDED, py.None()))?,
                 Event::Writable => list.append((id, WRITABLE, py.None()))?,
             }
@@ -213,7 +216,7 @@ const BROKEN: u8 = 3;
 const CANCELLED: u8 = 4;
 const WRITABLE: u8 = 5;
 const ENDED: u8 = 6;
-const EVICTED: u8 = 7;
+const CLOSED: u8 = 7;
 
 #[pymodule]
 fn _transport(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -230,7 +233,7 @@ fn _transport(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ("CANCELLED", CANCELLED),
         ("WRITABLE", WRITABLE),
         ("ENDED", ENDED),
-        ("EVICTED", EVICTED),
+        ("CLOSED", CLOSED),
     ] {
         module.add(name, value)?;
     }

@@ -143,6 +143,9 @@ class Metrics:
         self.evicted_connections: Final = counter(
             "evicted_connections", "Connections that were closed because they broke a limit."
         ).labels()
+        self.handshake_failures: Final = counter(
+            "tls_handshake_failures", "TLS handshakes that failed.", "reason"
+        )
         self.certificate_expiry: Final = gauge(
             "tls_certificate_expiry_timestamp_seconds",
             "Unix time at which the server's certificate expires; 0 without TLS.",

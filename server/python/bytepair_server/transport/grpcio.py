@@ -26,7 +26,7 @@ from bytepair_server.transport.interface import (
     Kind,
     Limits,
     Method,
-    OnEvicted,
+    OnClosed,
     OnFault,
     Status,
     TlsFiles,
@@ -62,11 +62,11 @@ class GrpcioTransport:
         methods: Sequence[Method],
         limits: Limits,
         on_fault: OnFault,
-        _: OnEvicted,
+        _: OnClosed,
         tls: TlsFiles | None = None,
         __: Sequence[File] = (),
     ) -> None:
-        """See `Transport`. It applies the limits that gRPC supports, evicts no connections, and
+        """See `Transport`. It applies the limits that gRPC supports, closes no connections, and
         serves no files."""
         self._methods: Final = tuple(methods)
         self._limits: Final = limits

@@ -175,9 +175,13 @@ class File:
 
 #: Called with an exception that a handler raised: handlers must not raise.
 OnFault = Callable[[BaseException], None]
-#: Called with the peer (see `Call.peer`) of a connection that was closed for breaking a limit, and
-#: the reason.
-OnEvicted = Callable[[str, str], None]
+#: The fault of a connection that was closed for breaking a limit.
+LIMIT: Final = "limit"
+#: The fault of one whose client closed it during the TLS handshake.
+CLOSED: Final = "closed"
+#: Called with the peer (see `Call.peer`) of a connection that was closed because of it; with LIMIT,
+#: or why its TLS handshake failed, as one of few words; and with the reason for people.
+OnClosed = Callable[[str, str, str], None]
 
 
 class Transport(Protocol):
@@ -188,7 +192,7 @@ class Transport(Protocol):
         methods: Sequence[Method],
         limits: Limits,
         on_fault: OnFault,
-        on_evicted: OnEvicted,
+        on_closed: OnClosed,
         tls: TlsFiles | None = None,
         files: Sequence[File] = (),
     ) -> None:
@@ -198,7 +202,7 @@ class Transport(Protocol):
             methods: Every RPC.
             limits: The limits on peers.
             on_fault: Called with an exception of a handler, whose call fails with INTERNAL.
-            on_evicted: See `OnEvicted`.
+            on_closed: See `OnClosed`.
             tls: The TLS files; None for plain text.
             files: Static files that browsers may get.
         Raises:

@@ -24,7 +24,7 @@ from bytepair_server.transport.interface import (
     Kind,
     Limits,
     Method,
-    OnEvicted,
+    OnClosed,
     OnFault,
     TlsFiles,
     Trailers,
@@ -48,7 +48,7 @@ MAX_STOP_SECONDS: Final = 4.0
 
 _OPENED, _MESSAGE, _END = _transport.OPENED, _transport.MESSAGE, _transport.END
 _CANCELLED, _WRITABLE = _transport.CANCELLED, _transport.WRITABLE
-_ENDED, _EVICTED = _transport.ENDED, _transport.EVICTED
+_ENDED, _CLOSED = _transport.ENDED, _transport.CLOSED
 
 
 class NativeTransport:
@@ -59,14 +59,14 @@ class NativeTransport:
         methods: Sequence[Method],
         limits: Limits,
         on_fault: OnFault,
-        on_evicted: OnEvicted,
+        on_closed: OnClosed,
         tls: TlsFiles | None = None,
         files: Sequence[File] = (),
     ) -> None:
         """See `Transport`."""
         self._methods: Final = tuple(methods)
         self._on_fault: Final = on_fault
-        self._on_evicted: Final = on_evicted
+        self._on_closed: Final = on_closed
         self._calls: Final[dict[int, NativeUnaryCall | NativeStreamCall]] = {}
         self._wake: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._loop: Final = asyncio.get_running_loop()
@@ -142,8 +142,8 @@ class NativeTransport:
             try:
                 if kind == _OPENED:
                     self._open(number, payload)
-                elif kind == _EVICTED:
-                    self._on_evicted(*payload)
+                elif kind == _CLOSED:
+                    self._on_closed(*payload)
                 elif (call := self._calls.get(number)) is not None:
                     if kind == _CANCELLED:
                         call.task.cancel()
