@@ -12,6 +12,7 @@ from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.quotas import Bucket, Quota, Quotas
 from bytepair_server.config.settings import CallerTable, QuotaTable
 from bytepair_server.errors import QuotaExceeded
+from bytepair_server.rpc.status import failure_of
 from bytepair_server.workers.shared_quotas import QuotaStore
 from support.failures import Failed, failure
 from support.keys import keys_toml, with_key
@@ -294,3 +295,16 @@ def test_each_limit_comes_from_the_first_table_that_sets_it() -> None:
     assert quotas.of("plain") is quotas.of("plain")
     assert quotas.of("plain") is not None
     assert Quotas({"few": few}, callers).of("plain") is None
+
+
+@pytest.mark.parametrize(("rate", "told"), [(100_000, "0.001"), (400, "0.003"), (10, "0.100")])
+def test_the_delay_before_a_retry_is_rounded_up_to_a_millisecond(rate: int, told: str) -> None:
+    table = QuotaTable(requests_per_second=rate, request_burst=1)
+    quota = Quota(table, QuotaStore().account("a"), Clock())
+    quota.enter(0)
+    with pytest.raises(QuotaExceeded) as caught:
+        quota.enter(0)
+    assert caught.value.retry_seconds == float(told)
+    failed = failure_of(caught.value)
+    assert failed is not None
+    assert failed.message.endswith(f"try again in {told} s")

@@ -10,6 +10,7 @@ The use is in the quota store, which all workers share: a caller has one quota f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import ceil
 from time import monotonic
 from typing import Final
 
@@ -95,10 +96,10 @@ class Quota:
                 raise QuotaExceeded(name, limit, RETRY_SECONDS)
             requests, message_bytes = self._requests, self._bytes
             if requests is not None and (delay := requests.wait(1)):
-                raise QuotaExceeded("requests_per_second", requests.rate, delay)
+                raise _exceeded("requests_per_second", requests, delay)
             if message_bytes is not None:
                 if delay := message_bytes.wait(size):
-                    raise QuotaExceeded("input_bytes_per_second", message_bytes.rate, delay)
+                    raise _exceeded("input_bytes_per_second", message_bytes, delay)
                 message_bytes.take(size)
             if requests is not None:
                 requests.take(1)
@@ -166,6 +167,12 @@ _TOGETHER: Final = (
     ("concurrent_requests",),
     ("open_streams",),
 )
+
+
+def _exceeded(name: str, bucket: Bucket, delay: float) -> QuotaExceeded:
+    """The error of a used-up rate. Its delay is rounded up: after a shorter one the call would be
+    rejected again."""
+    return QuotaExceeded(name, bucket.rate, ceil(delay * 1000) / 1000)
 
 
 def _bucket(rate: float | None, burst: int | None, cells: Cells, clock: Clock) -> Bucket | None:
