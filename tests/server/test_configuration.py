@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_engine import Resources, get_encoding
+from bytepair_server.auth import callers
 from bytepair_server.catalog import SELF_TEST_IDS, SELF_TEST_TEXT, SelfTestFailed, load, verified
 from bytepair_server.config import loader
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.settings import FILE_ONLY, Settings
 from conftest import Serve
+from support.keys import keys_toml
 from support.oracle import oracle
 from support.serving import run_to_end, write_config
 from support.slow import WITHOUT_CORE
@@ -70,6 +72,13 @@ def test_a_path_is_relative_to_the_config_file_or_the_working_directory(
     )
     found = [(read.base_dir / str(each)).absolute() for each in named]
     assert found == [tmp_path / "a", tmp_path / "b", folder / "c"]
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    config = write_config(tmp_path, "\ufeffapi_keys_file = 'keys.toml'")
+    (tmp_path / "keys.toml").write_text("\ufeff" + keys_toml(chat="a"), encoding="utf-8")
+    read = loader.load(["--config", config], {})
+    callers.load(read.settings, read.base_dir)
 
 
 @pytest.mark.parametrize(

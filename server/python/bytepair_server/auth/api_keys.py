@@ -50,7 +50,7 @@ def read(path: Path, reserved: Collection[str] = ()) -> Keys:
     """
     setting = f"api_keys_file {path}"
     try:
-        table = tomllib.loads(contents("api_keys_file", path).decode())
+        table = tomllib.loads(contents("api_keys_file", path).decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise ConfigurationError(f"{setting}: is not UTF-8") from None
     except (ValueError, RecursionError) as error:  # also numbers of thousands of digits
