@@ -111,6 +111,19 @@ def test_a_message_that_names_the_remedy_stands_alone(shell: Shell) -> None:
     assert "Is the server running?" not in output
 
 
+def test_a_socket_that_the_user_may_not_open(shell: Shell) -> None:
+    """The words are gRPC's. Root, who may run the tests, can open every socket."""
+    said = "connect failed: addr: unix:/run/socket error: Permission denied"
+    with (
+        ScriptedServer(fail(grpc.StatusCode.UNAVAILABLE, said)) as server,
+        shell.start("count", "--target", server.target, "a.txt") as running,
+    ):
+        output = running.communicate()[1].decode()
+    assert running.returncode == 3
+    assert "see the server's unix_socket_mode" in output
+    assert "Is the server running?" not in output
+
+
 def test_a_server_that_stops_during_the_call(shell: Shell) -> None:
     held = Held()
     with (

@@ -226,6 +226,8 @@ def _api_key(file: str | None) -> str | None:
 def _advice(error: Exception, message: str) -> str:
     """A remedy, if the message does not name one."""
     match error:
+        case errors.Unavailable() if "Permission denied" in message:
+            return "\nThis user may not open the socket: see the server's unix_socket_mode."
         case errors.Unavailable() if "--tls" not in message and "certificate" not in message:
             return (
                 f"\nIs the server running? 'bytepair-server' starts one; --target or "
