@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -126,6 +127,19 @@ def test_workers_share_the_memory_of_the_encodings(serve: Serve) -> None:
         own = sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
         assert own < 40 * 1024
     assert len(list(Path(f"/proc/{server.pid}/task").iterdir())) == 1
+
+
+def test_open_files_are_those_of_the_process_with_the_most(serve: Serve) -> None:
+    """The limit is one of each process."""
+    server = serve(*TWO)
+    processes = (server.pid, *workers_of(server))
+    with connections(server) as channels:
+        for channel in channels:
+            count_on(channel)
+        opened = [len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in processes]
+        assert server.metric("process_open_fds") == max(opened)
+    limits = [resource.prlimit(pid, resource.RLIMIT_NOFILE)[0] for pid in processes]
+    assert server.metric("process_max_fds") == min(limits)
 
 
 def test_a_killed_worker_fails_no_call_and_its_counts_are_kept(serve: Serve) -> None:

@@ -11,7 +11,7 @@ import os
 import platform
 import re
 import resource
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -55,8 +55,13 @@ _SECONDS: Final = (
     *(0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
 )
-#: Metrics of processes of which the smallest counts; of others, the sum.
-_SMALLEST: Final = ("process_start_time_seconds", "process_max_fds")
+#: How the metrics of processes are combined, except for those that are summed. File descriptors are
+#: limited in each process: those of the one with the most are compared with the limit.
+_COMBINED: Final[Mapping[str, Callable[[Iterable[float]], float]]] = {
+    "process_start_time_seconds": min,
+    "process_max_fds": min,
+    "process_open_fds": max,
+}
 _CPU: Final = "process_cpu_seconds"
 _MEMORY: Final = "process_resident_memory_bytes"
 
@@ -290,7 +295,7 @@ class Processes(Collector):
                 families.setdefault(family.name, family)
                 values.setdefault(family.name, []).append(family.samples[0].value)
         for name, family in families.items():
-            value = (min if name in _SMALLEST else sum)(values[name])
+            value = _COMBINED.get(name, sum)(values[name])
             if name == _CPU and len(ids) > 1:
                 value += _ended_cpu_seconds()  # of workers that have ended
             elif name == _MEMORY and len(ids) > 1:
