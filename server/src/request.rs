@@ -30,11 +30,13 @@ pub type Responding = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming>) -> Responding {
     let (parts, body) = request.into_parts();
     let method = shared.protocols.method(parts.uri.path()).copied();
-    if (method.is_none() || parts.method == HttpMethod::POST)
-        && matches!(
-            content_type(&parts.headers),
-            b"" | b"application/x-www-form-urlencoded" // by default of `curl -d`
-        )
+    let is_untyped = matches!(
+        content_type(&parts.headers),
+        b"" | b"application/x-www-form-urlencoded" // by default of `curl -d`
+    );
+    let is_bare_get = parts.method == HttpMethod::GET && parts.uri.query().is_none();
+    if is_untyped && (method.is_none() || parts.method == HttpMethod::POST)
+        || is_bare_get && method.is_some()
     {
         let timeout = Some(shared.settings.message_timeout);
         discard(ReadAhead::new(body, timeout, None, None));
@@ -359,8 +361,10 @@ fn known_size(headers: &HeaderMap) -> Option<usize> {
 
 /// The answer, for a person, to a request of no protocol. `is_rpc`: its path is that of an RPC.
 fn help(is_rpc: bool) -> Response<Body> {
-    const NO_TYPE: &str =
-        "{\"code\":\"invalid_argument\",\"message\":\"send content-type: application/json\"}\n";
+    const NO_TYPE: &str = concat!(
+        "{\"code\":\"invalid_argument\",\"message\":",
+        "\"POST JSON with content-type: application/json\"}\n",
+    );
     const NO_RPC: &str = concat!(
         "{\"code\":\"unimplemented\",\"message\":\"nothing is served here: POST JSON to an RPC, such as ",
         "/bytepair.v1.TokenizerService/ListEncodings; / is a page if the playground is on\"}\n",

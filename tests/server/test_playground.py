@@ -126,7 +126,14 @@ def test_a_call_of_another_content_type_is_told_the_one_to_send(
     for body in (b"", bytes(1_000_000)):  # the answer comes even before a large body is sent
         answer = ask(native.target, "/bytepair.v1.TokenizerService/Count", "POST", body, **sent)
         assert answer.status == 415
-        assert b"send content-type: application/json" in answer.body
+        assert b"POST JSON with content-type: application/json" in answer.body
+
+
+@pytest.mark.parametrize("sent", [{}, {"content_type": "application/json"}])
+def test_a_get_without_a_query_is_told_to_post(native: RunningServer, sent: dict[str, str]) -> None:
+    answer = ask(native.target, "/bytepair.v1.TokenizerService/Count", "GET", None, **sent)
+    assert answer.status == 415
+    assert b"POST JSON with content-type: application/json" in answer.body
 
 
 @pytest.mark.parametrize("rpc", ["EncodeStream", "DecodeStream", "CountStream", "SplitStream"])
