@@ -107,6 +107,11 @@ def test_a_name_that_no_host_can_have(clients: Clients) -> None:
             clients(target, encoding="e", max_attempts=1).count("text")
 
 
+def test_a_name_that_no_host_has(clients: Clients) -> None:
+    with pytest.raises(Unavailable, match=r"host\.invalid:1: the name of the host cannot be "):
+        clients("host.invalid:1", encoding="e", max_attempts=1).count("text")
+
+
 def test_a_server_of_another_protocol(clients: Clients) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
         threading.Thread(target=server.serve_forever).start()

@@ -271,6 +271,8 @@ def connection_fault(
         return None if uses_tls else _NO_TLS
     except ConnectionRefusedError:
         return "nothing listens there: the connection was refused"
+    except socket.gaierror:
+        return "the name of the host cannot be resolved"
     except (OSError, ValueError):  # or a name that cannot be that of a host, such as "a..b"
         return None
 
