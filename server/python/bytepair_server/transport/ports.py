@@ -51,8 +51,8 @@ class SharedPort:
 def unavailable(address: str, reason: str) -> ConfigurationError:
     """The error for an address that cannot be bound."""
     return ConfigurationError(
-        f"grpc_address {address}: cannot listen there: {reason}; if another process has the port, "
-        "stop it, or set another address by --grpc-address"
+        f"grpc_address {address}: cannot listen there: {reason}; set another address by "
+        "--grpc-address"
     )
 
 
