@@ -10,7 +10,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from time import monotonic, sleep
@@ -300,6 +300,22 @@ def test_a_second_signal_cuts_the_grace_time_of_every_worker_short(serve: Serve)
         server.terminate()
         assert {call.getresponse().status for call in calls} == {503}
     assert server.wait() == 0
+
+
+def test_a_worker_that_does_not_stop_in_time_is_killed(serve: Serve) -> None:
+    """The other one has stopped before: no process has its number any more."""
+    server = serve(*TWO, "--grace-seconds", "0", "--stream-grace-seconds", "0")
+    stuck = workers_of(server)[0]
+    os.kill(stuck, signal.SIGSTOP)
+    try:
+        server.terminate()
+        assert server.wait() == 0
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(stuck, signal.SIGCONT)
+    events = [line["event"] for line in server.log]
+    assert events.count("killed a worker that did not stop") == 1
+    assert not exists(stuck)
 
 
 def test_no_worker_outlives_its_supervisor(serve: Serve) -> None:
