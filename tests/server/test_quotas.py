@@ -63,10 +63,11 @@ input_burst_bytes = 100
 
 @pytest.fixture(scope="module")
 def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server whose callers have the quotas above. Each caller's key is its name."""
+    """A server whose callers have the quotas above. Each caller's key is its name. A stream waits
+    for its quota for longer than it may be idle."""
     folder = tmp_path_factory.mktemp("quotas")
     (folder / "keys.toml").write_text(keys_toml(**{name: name for name in CALLERS}))
-    flags = ("--max-queue-seconds", "0", "--work-threads", "1")
+    flags = ("--max-queue-seconds", "0", "--work-threads", "1", "--stream-idle-seconds", "2")
     with RunningServer("--config", write_config(folder, CONFIG), *flags) as running:
         yield running
 

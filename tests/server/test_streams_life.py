@@ -21,7 +21,9 @@ from conftest import Serve
 from support import http2
 from support.failures import Failed, read
 from support.serving import RunningServer
+from support.slow import ENDLESS, SLOW_FLAGS, WITHOUT_CORE
 from support.streaming import (
+    CountRequest,
     DecodeRequest,
     EncodeRequest,
     Talk,
@@ -81,6 +83,20 @@ def test_streams_stay_open_without_an_idle_timeout(serve: Serve) -> None:
     assert talk.close()[1] is None
 
 
+def test_a_stream_is_not_idle_while_the_server_computes_its_answer(serve: Serve) -> None:
+    server = serve(*SLOW_FLAGS, "--stream-idle-seconds", "1", environment=WITHOUT_CORE)
+    messages = iter([count_config(), CountRequest(text=ENDLESS)])
+    computing = server.stub.CountStream.future(messages)
+    wait_for_streams(server, 1)
+    for _ in range(2):  # the second begins after the last message of `computing`
+        failed = Talk(server.stub.DecodeStream).last(decode_config())[1]
+        assert failed is not None
+        assert failed.reason == "STREAM_IDLE"
+    assert not computing.done()
+    computing.cancel()
+    wait_for_streams(server, 0)
+
+
 def test_a_stream_within_the_grace_time_is_finished_before_the_server_stops(serve: Serve) -> None:
     server = serve("--grace-seconds", "0", "--stream-grace-seconds", "60")
     talk = Talk(server.stub.DecodeStream)
@@ -123,6 +139,7 @@ def test_a_stream_before_the_encodings_are_loaded_waits_for_them(in_time: bool) 
     """It is rejected if the server drains first."""
     arguments = ["--grpc-address", "127.0.0.1:0", "--http-address", "none"]
     arguments += ["--builtin-encodings", "cl100k_base", "--allow-reference-backend"]
+    arguments += ["--stream-idle-seconds", "0.5"]  # it is not idle meanwhile
     first = decode_config()
     first.ids.extend([HELLO])
 
@@ -135,7 +152,7 @@ def test_a_stream_before_the_encodings_are_loaded_waits_for_them(in_time: bool) 
                 call = method()
                 await call.write(first.SerializeToString())
                 await call.wait_for_connection()
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(0.6)
                 await (server.load() if in_time else server.drain())
                 await call.done_writing()
                 answers = [answer async for answer in call]
