@@ -168,6 +168,41 @@ def test_abandoned_work_is_cancelled() -> None:
     assert isinstance(with_executor(1, use), Cancelled)
 
 
+def test_closing_cancels_running_work_and_starts_no_more() -> None:
+    async def use(executor: Executor) -> None:
+        encoding, begun, late = get_encoding("cl100k_base"), threading.Event(), list[object]()
+
+        def count() -> None:
+            begun.set()
+            while True:
+                encoding.count("hello world " * 100_000)
+
+        running = asyncio.ensure_future(executor.run("a", LARGE, count))
+        while not begun.is_set():
+            await asyncio.sleep(0)
+        waiting = asyncio.ensure_future(executor.run("a", 1, late.append, None))
+        while not executor.queued:
+            await asyncio.sleep(0)
+        executor.close()
+        with pytest.raises(Cancelled):
+            await running
+        await asyncio.sleep(0)
+        assert not late
+        waiting.cancel()
+
+    with_executor(1, use)
+
+
+def test_closing_does_not_wait_for_work_that_cannot_be_cancelled() -> None:
+    async def use(executor: Executor) -> None:
+        held = Held(executor)
+        await held.runs()
+        assert not executor.close()
+        await held.go_on()
+
+    with_executor(1, use)
+
+
 def test_an_exception_of_a_function_is_raised_to_the_awaiter() -> None:
     def fail(error: BaseException) -> None:
         raise error
