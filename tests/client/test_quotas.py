@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import grpc
 import pytest
-from bytepair_client import DeadlineExceeded, Overloaded, QuotaExceeded
+from bytepair_client import ClientClosed, DeadlineExceeded, Overloaded, QuotaExceeded
 from support.clients import Clients
 from support.keys import keys_toml
 from support.scripted import Answer, ScriptedServer, details, fail, ok
@@ -17,9 +18,10 @@ from support.serving import RunningServer, write_config
 STATUS = grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-def rejected(reason: str) -> Answer:
-    """A QUOTA_EXCEEDED error with a retry delay of 1.5 seconds."""
-    return fail(STATUS, "later", details=details(reason, STATUS, {"quota": "calls", "limit": "1"}))
+def rejected(reason: str, delay_ms: int = 1500) -> Answer:
+    """An error of this reason with a retry delay."""
+    metadata = {"quota": "calls", "limit": "1"}
+    return fail(STATUS, "later", details=details(reason, STATUS, metadata, delay_ms=delay_ms))
 
 
 @pytest.mark.slow
@@ -46,11 +48,19 @@ def test_waiting_is_for_quotas_alone_and_on_request(clients: Clients) -> None:
 
 
 def test_closing_the_client_ends_the_wait(clients: Clients) -> None:
-    with ScriptedServer(rejected("QUOTA_EXCEEDED")) as server:
+    with ScriptedServer(rejected("QUOTA_EXCEEDED", 120_000)) as server:
         client = clients(server.target, encoding="e", wait_for_quota=True)
-        client.close()
-        with pytest.raises(RuntimeError):
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(client.count, "text")
+            while not server.calls:
+                sleep(0.001)
+            sleep(0.2)  # until its answer has arrived
+            client.close()
+            with pytest.raises(ClientClosed):
+                waiting.result(30)
+        with pytest.raises(ClientClosed):
             client.count("text")
+        assert len(server.calls) == 1
 
 
 @pytest.mark.slow
