@@ -8,10 +8,11 @@ from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from random import Random
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 import bytepair_engine
+import grpc
 import pytest
 from bytepair.v1 import stream_pb2, tokenizer_pb2
 from bytepair_server.admission.limiter import RETRY_SECONDS
@@ -19,6 +20,7 @@ from bytepair_server.transport.interface import Limits
 from conftest import Serve
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 from support import http2
+from support.failures import read
 from support.serving import START_SECONDS, RunningServer
 from support.slow import SLOW_FLAGS, WITHOUT_CORE, endless_count
 from support.streaming import DecodeRequest, Talk, decode_config
@@ -195,6 +197,29 @@ def test_streams_with_unread_answers_are_bounded(
         other = Talk(server.stub.DecodeStream)  # its answers are small
         other.say(decode_config())
         assert other.say(DecodeRequest(ids=[15339, 15339])).text == "hellohello"
+
+
+def test_unread_answers_of_streams_leave_no_room_for_large_ones(serve: Serve) -> None:
+    server = serve("--max-streams-bytes", str(MIB))
+    large, small = Talk(server.stub.DecodeStream), Talk(server.stub.DecodeStream)
+
+    def ask_for_large_answers() -> None:
+        until = monotonic() + START_SECONDS
+        while monotonic() < until:  # those of the others are computed in a while
+            large.say(DecodeRequest(ids=[15339] * 200))
+
+    for talk in (large, small):  # the first message of a stream is checked in any case
+        talk.say(decode_config())
+    with never_reading(server) as link:
+        sender, ids = http2.Sender(link), DecodeRequest(ids=long_ids())
+        for stream in (1, 3):  # HTTP takes the first two answers of each
+            call(link, sender, stream, "DecodeStream", decode_config(), ids, ids, ids)
+        with pytest.raises(grpc.RpcError) as caught:
+            ask_for_large_answers()
+        assert read(caught.value).metadata == {"setting": "max_streams_bytes"}
+        assert small.say(DecodeRequest(ids=[15339])).text == "hello"
+    for talk in (large, small):
+        talk.cancel()
 
 
 def test_queued_large_calls_of_a_connection_are_limited_and_the_next_is_overloaded(
