@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from bytepair.v1 import chat_pb2, chat_pb2_grpc, text_pb2
 from bytepair_engine import get_encoding
-from bytepair_engine.chat import count_chat, encode_chat, fit_chat, list_chat_formats
+from bytepair_engine.chat import ChatOptions, count_chat, encode_chat, fit_chat, list_chat_formats
 from support.failures import failure
 from support.serving import RunningServer, write_config
 
@@ -26,6 +26,14 @@ CHAT: list[dict[str, Any]] = [
     },
     {"role": "tool", "tool_call_id": "1", "content": "done"},
     {"role": "user", "content": "and?"},
+]
+TOO_MANY = chat_pb2.ContentPart(counted_tokens=(1 << 40) + 1)
+NO_JSON = chat_pb2.ToolCall(name="f", arguments_json="{")
+#: Three turns of text alone, which the server parses by itself.
+PLAIN: list[dict[str, Any]] = [
+    {"role": role, "content": text}
+    for number in range(3)
+    for role, text in (("user", f"question {number}"), ("assistant", "word " * 9))
 ]
 
 
@@ -107,6 +115,54 @@ def test_chats_are_counted_encoded_and_fitted_as_the_engine_does(chats: RunningS
         assert (answer.audience, answer.rule) == (counted.audience, counted.rule)
 
 
+@pytest.mark.parametrize(
+    ("encoding", "chat_format"), [("o200k_harmony", "harmony"), ("o200k_base", "openai-chat")]
+)
+def test_the_options_of_a_chat_of_text_alone_apply(
+    chats: RunningServer, encoding: str, chat_format: str
+) -> None:
+    given: dict[str, Any] = {"encoding": get_encoding(encoding), "format": chat_format}
+    request: dict[str, Any] = {"encoding": encoding, "format": chat_format}
+    request["messages"] = wire(PLAIN)
+    whole = count_chat(PLAIN, **given).count
+
+    def count(**options: Any) -> Any:
+        return stub(chats).CountChat(chat_pb2.CountChatRequest(**request, **options))
+
+    for limit in (whole, whole - 1, 0):
+        counted, expected = count(limit=limit), count_chat(PLAIN, **given, limit=limit)
+        assert counted.limit_exceeded == expected.limit_exceeded == (limit < whole)
+        assert counted.count == expected.count
+    without_prompt = count(options=chat_pb2.ChatOptions(add_generation_prompt=False)).count
+    no_prompt = ChatOptions(add_generation_prompt=False)
+    assert without_prompt == count_chat(PLAIN, **given, options=no_prompt).count < whole
+
+    def fit(max_tokens: int, **options: Any) -> chat_pb2.FitChatRequest:
+        return chat_pb2.FitChatRequest(**request, max_tokens=max_tokens, **options)
+
+    cases: list[tuple[int, dict[str, Any], list[int]]] = [
+        (whole - 1, {}, [2, 3, 4, 5]),
+        (whole - 1, {"refill_percent": 50}, [4, 5]),
+        (whole - 1, {"refill_percent": 50, "min_last_turns": 2}, [2, 3, 4, 5]),
+        (9, {"min_last_turns": 0}, []),
+    ]
+    for most, options, kept in cases:
+        assert list(stub(chats).FitChat(fit(most, **options)).kept) == kept
+        assert fit_chat(PLAIN, most, **given, **options).kept == kept
+    assert failure(stub(chats).FitChat, fit(9)).reason == "BUDGET_TOO_SMALL"
+
+
+def test_an_encoded_chat_says_where_its_messages_and_texts_are(chats: RunningServer) -> None:
+    request = chat_pb2.EncodeChatRequest(
+        encoding="o200k_harmony", format="harmony", messages=wire(PLAIN), with_segments=True
+    )
+    encoded = stub(chats).EncodeChat(request)
+    expected = encode_chat(PLAIN, encoding=get_encoding("o200k_harmony"), format="harmony")
+    assert [(span.start, span.end) for span in encoded.message_spans] == expected.message_spans
+    said = [segment.special_token or segment.text for segment in encoded.segments]
+    assert said == [getattr(segment, "name", segment) for segment in expected.segments]
+
+
 def test_formats_are_listed_and_described(chats: RunningServer) -> None:
     listed = stub(chats).ListChatFormats(chat_pb2.ListChatFormatsRequest()).formats
     assert [chat_format.name for chat_format in listed] == list_chat_formats()
@@ -138,6 +194,16 @@ def test_an_estimated_count_is_marked_as_such(chats: RunningServer) -> None:
             {"messages": [chat_pb2.ChatMessage(role="nobody")]},
             "INVALID_CHAT",
             {"index": "0", "field": "role", "rule": "role_unknown"},
+        ),
+        (
+            {"messages": [chat_pb2.ChatMessage(role="user", content=[TOO_MANY])]},
+            "INVALID_CHAT",
+            {"index": "0", "field": "content", "rule": "part_not_supported"},
+        ),
+        (
+            {"messages": [chat_pb2.ChatMessage(role="assistant", tool_calls=[NO_JSON])]},
+            "INVALID_CHAT",
+            {"index": "0", "field": "tool_calls", "rule": "not_json"},
         ),
         ({"tools": [chat_pb2.Tool(json="{")]}, "INVALID_CHAT", {"rule": "not_json"}),
         ({"tools": [chat_pb2.Tool(json='"\\ud800"')]}, "INVALID_CHAT", {"rule": "not_json"}),
