@@ -264,13 +264,18 @@ def as_text_counted(server: RunningServer, rpc: str) -> float:
         ("BatchCount", {"items": [{"text": ""}, {"segments": [{"text": END}]}]}, 1),
         ("BatchEncode", {"items": [{"text": "a"}], "disallowed_special": AS_TEXT}, 0),
         ("BatchEncode", {"items": [{"text": END}], "disallowed_special": AS_TEXT}, 1),
+        ("Truncate", {"text": f"a {END}", "max_tokens": 1}, 1),
+        ("BatchTruncate", {"items": [{"text": "a"}, {"text": END}], "max_tokens": 1}, 1),
+        ("Split", {"text": f"a {END}", "max_tokens": 99}, 1),
+        ("Split", {"text": "a <|endoftex", "max_tokens": 99}, 0),
     ],
 )
 def test_special_tokens_that_stay_text_are_counted(
     guarded: RunningServer, rpc: str, fields: dict[str, Any], counted: int
 ) -> None:
     before = as_text_counted(guarded, rpc)
-    request = getattr(tokenizer_pb2, f"{rpc}Request")(encoding="cl100k_base", **fields)
+    module = tokenizer_pb2 if rpc.endswith(("Count", "Encode")) else context_pb2
+    request = getattr(module, f"{rpc}Request")(encoding="cl100k_base", **fields)
     with suppress(grpc.RpcError):
         getattr(guarded.stub, rpc)(request, **as_caller("chat"))
     assert as_text_counted(guarded, rpc) - before == counted
