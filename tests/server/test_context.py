@@ -96,6 +96,8 @@ def test_units_markers_levels_and_ranges(server: RunningServer) -> None:
 
     assert kept(CODE_POINT, max_tokens=5) == [(0, 7)]
     assert kept(0, max_tokens=5) == [(0, 11)]
+    assert kept(0, max_tokens=5, marker="…") == [(0, 8)]
+    assert kept(0, max_tokens=5, keep=context_pb2.KEEP_END) == [(7, 26)]
     assert kept(UTF16, max_tokens=5, ranges_only=True) == [(0, 8)]
     answer = server.stub.Truncate(
         context_pb2.TruncateRequest(
