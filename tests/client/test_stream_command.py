@@ -62,13 +62,13 @@ def test_large_files_are_encoded_and_decoded(shell: Shell, ids: list[int]) -> No
 @pytest.mark.parametrize(
     ("name", "before", "after", "said"),
     [
-        ("words", "64 " * 500_000, "x 64", "entry 500001 "),
+        ("words", "64 " * 500_000, "x 64", "index 500000 "),
         ("unknown", "64 " * 500_000, "4000000000 64", "at index 500000"),
-        ("list", "[" + "64, " * 400_000, '"x", 64]', "entry 400001 "),
+        ("list", "[" + "64, " * 400_000, '"x", 64]', "index 400000 "),
         ("open", "[" + "64, " * 400_000, "64", "not a JSON list"),
         ("hole", "[" + "64, " * 400_000, ", 64]", "not a JSON list"),
         ("end", "[" + "64, " * 400_000, "]", "not a JSON list"),
-        ("digits", "", "9" * 2_000_000, "entry 1 "),
+        ("digits", "", "9" * 2_000_000, "index 0 "),
     ],
 )
 def test_an_error_names_the_position_of_an_invalid_id_in_a_large_file(

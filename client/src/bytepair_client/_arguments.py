@@ -210,6 +210,6 @@ def set_ids(field: MutableSequence[int], ids: Iterable[int]) -> None:
 def unknown_id(token_id: int, index: int) -> UnknownTokenId:
     """The error for an id that is out of range."""
     return UnknownTokenId(
-        f"no token has id {token_id} at index {index}",
+        f"no token has id {token_id}, which is at index {index}",
         metadata={"id": str(token_id), "index": str(index)},
     )

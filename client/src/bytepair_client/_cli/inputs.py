@@ -77,9 +77,9 @@ class Input:
         form = _JSON_NUMBER if is_json else _NUMBER
         count = 0
         for words in _words(chain((start.removeprefix("["),), texts), is_json=is_json):
-            for number, word in enumerate(words, count + 1):
+            for index, word in enumerate(words, count):
                 if not form.fullmatch(word):
-                    problem = f"entry {number} of the list is not a token id" if word else _NO_LIST
+                    problem = f"no token id is at index {index} of the list" if word else _NO_LIST
                     raise CommandError(problem)
             yield list(map(int, words))
             count += len(words)
