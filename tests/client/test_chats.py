@@ -115,7 +115,8 @@ def test_batches_of_chats_of_any_size(serve: Serve) -> None:
         counts = client.count_chat_batch(iter(chats), progress=done.append, **given)
         singles = [client.count_chat(chat, **given) for chat in plain]
         assert counts[: len(plain)] == singles
-        assert counts[-2] == client.count_chat(plain[1], tools=TOOLS, **given)
+        for tools in (TOOLS, [json.dumps(tool) for tool in TOOLS]):
+            assert counts[-2] == client.count_chat(plain[1], tools=tools, **given)
         assert counts[-1] == singles[2]
         assert done[-1] == len(chats)
         assert asyncio.run(ask(server.target)) == counts
@@ -134,11 +135,12 @@ def test_the_errors_of_single_chats(serve: Serve) -> None:
     large = [{"role": "user", "content": "word " * 1000}]
     given: dict[str, Any] = {"format": "openai-chat", "encoding": "gpt-4"}
     with TokenizerClient(server.target) as client:
-        for chats, error in (([good, bad], InvalidChat), ([good, large], InputTooLarge)):
+        for batch, error in (([good, bad], InvalidChat), ([good, large], InputTooLarge)):
             with pytest.raises(error) as caught:
-                client.count_chat_batch(chats, **given)
+                client.count_chat_batch(batch, **given)
             assert caught.value.item == 1
-        chats = [good, bad, large, good]
+        # The third is sent twice: in the batch, and alone.
+        chats: list[Any] = [good, bad, iter(large), good]
         first, second, third, last = client.count_chat_batch(chats, return_exceptions=True, **given)
         assert first == last == client.count_chat(good, **given)
         assert isinstance(second, InvalidChat)
