@@ -99,18 +99,21 @@ def test_units_markers_levels_and_ranges(server: RunningServer) -> None:
     assert kept(0, max_tokens=5, marker="…") == [(0, 8)]
     assert kept(0, max_tokens=5, keep=context_pb2.KEEP_END) == [(7, 26)]
     assert kept(UTF16, max_tokens=5, ranges_only=True) == [(0, 8)]
-    answer = server.stub.Truncate(
-        context_pb2.TruncateRequest(
-            encoding="cl100k_base",
-            text="One two. Three four. Five",
-            max_tokens=6,
-            level=context_pb2.CUT_LEVEL_SENTENCE,
-            marker=" …",
+    for most, text, level in (
+        (4, "One two. …", context_pb2.CUT_LEVEL_GRAPHEME),
+        (6, "One two.  …", context_pb2.CUT_LEVEL_SENTENCE),
+        (7, "One two. Three four. Five", 0),
+    ):
+        answer = server.stub.Truncate(
+            context_pb2.TruncateRequest(
+                encoding="cl100k_base",
+                text="One two. Three four. Five",
+                max_tokens=most,
+                level=context_pb2.CUT_LEVEL_SENTENCE,
+                marker=" …",
+            )
         )
-    )
-    assert (answer.text, answer.level) == ("One two.  …", context_pb2.CUT_LEVEL_SENTENCE) or (
-        answer.text.endswith(" …")
-    )
+        assert (answer.text, answer.level) == (text, level)
 
 
 def test_each_item_of_a_batch_has_its_outcome(server: RunningServer) -> None:
@@ -249,6 +252,11 @@ def test_inspect_reports_places_and_no_text(server: RunningServer) -> None:
             context_pb2.TruncateRequest(max_tokens=1, is_part=True, count_original=True),
             "INVALID_OPTION",
             "is_part",
+        ),
+        (
+            context_pb2.BatchTruncateRequest(items=[text_pb2.TextItem(text="a")]),
+            "INVALID_OPTION",
+            "max_tokens",
         ),
         (context_pb2.SplitRequest(text="a"), "INVALID_OPTION", "max_tokens"),
         (

@@ -298,6 +298,14 @@ def test_special_tokens_that_stay_text_are_counted_in_streams(
         assert [a - b for a, b in zip(after, before, strict=True)] == [counted, counted]
 
 
+def test_a_part_of_a_text_cannot_have_control_tokens(guarded: RunningServer) -> None:
+    request = context_pb2.TruncateRequest(
+        encoding="cl100k_base", text=END, max_tokens=1, is_part=True, allowed_special=[END]
+    )
+    failed = failure(guarded.stub.Truncate, request, **as_caller("chat"))
+    assert (failed.reason, failed.field) == ("INVALID_OPTION", "is_part")
+
+
 def test_all_with_an_empty_ceiling_allows_nothing(guarded: RunningServer) -> None:
     request = tokenizer_pb2.CountRequest(encoding="cl100k_base", allowed_special=["ALL"])
     guarded.stub.Count(request, **as_caller("billing"))
