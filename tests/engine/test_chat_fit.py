@@ -165,3 +165,9 @@ def test_options_out_of_range_are_rejected(option: str, value: Any) -> None:
     given_chat: Any = {"encoding": encoding_for("openai-chat"), "format": "openai-chat"}
     with pytest.raises(InvalidOption, match=option):
         fit_chat(chat("a"), 10, **given_chat, **{option: value})
+
+
+def test_a_limit_below_zero_is_rejected() -> None:
+    encoding = encoding_for("openai-chat")
+    with pytest.raises(InvalidOption, match="limit"):
+        count_chat(chat("a"), encoding=encoding, format="openai-chat", limit=-1)
