@@ -9,8 +9,8 @@ from bytepair_engine.chat.templates import TemplateFormat
 from support.chat_templates import SPINNING, SPUN
 
 
-def rendered(template: str) -> None:
-    chat = [{"role": "user", "content": "a<c> b<c>c"}]
+def rendered(template: str, content: str = "a<c> b<c>c") -> None:
+    chat = [{"role": "user", "content": content}]
     encode_chat(chat, encoding=get_encoding("o200k_base"), format=TemplateFormat("mine", template))
 
 
@@ -75,3 +75,29 @@ def test_a_template_over_its_budget_is_stopped(template: str) -> None:
 def test_each_operation_is_charged(template: str) -> None:
     with pytest.raises(TemplateLimit):
         rendered(SPUN + template)
+
+
+#: Values that are long to read.
+SIZED = "{% set x = messages[0].content %}{% set r = range(1000) %}{% set l = r | list %}"
+LONG = "y" * 200_000
+
+
+def used(operation: str) -> None:
+    """Render a template that uses an operation more often than a text may be read."""
+    loop = f"{{% for a in range(60) %}}{{% set z = {operation} %}}{{% endfor %}}"
+    rendered(SIZED + loop, LONG)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        *("x == x", "x in x", "x in r", "r == r", "l == l", "x in l", "l is eq(l)"),
+        *("x ~ 'a'", "x + 'a'", "'%s' % x", "'{}'.format(x)", "[x, x] | join", "l + l"),
+        *("x.split('z')", "x.count('z')", "x.startswith('y')", "x | length", "x | trim"),
+        *("l.count(1)", "l.index(1)", "{'a': 1}.get(x)", "{x: 1}", "l | sort", "l | tojson"),
+    ],
+)
+def test_an_operation_is_charged_by_the_size_of_what_it_reads(operation: str) -> None:
+    used("a")  # the loop alone is within the budget
+    with pytest.raises(TemplateLimit):
+        used(operation)
