@@ -192,6 +192,7 @@ def test_the_formats_are_described(server: RunningServer) -> None:
         ),
         ({"role": "user", "content": "\ud800"}, "content holds a lone surrogate"),
         ({"role": "user", "name": 5}, "name must be a string"),
+        ({"role": "user", "name": []}, "name must be a string"),
         ({"role": "assistant", "reasoning_content": 5}, "reasoning_content must be a string"),
         ({"role": "assistant", "tool_calls": {"name": "f"}}, "tool_calls must be a list of calls"),
         (

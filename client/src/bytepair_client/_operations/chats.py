@@ -290,8 +290,7 @@ def _set_message(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> str:
     if message.get("role") is None:
         return "role must be a string"
     for field, value in message.items():
-        is_text = field in _FIELDS and field not in _LISTS
-        if value is None or (value == [] and not is_text):
+        if value is None or (value == [] and field not in _FIELDS):
             continue  # OpenAI's messages have empty lists of kinds that are unknown here
         if field not in _FIELDS:
             return f"unknown field {str(field)[:64]!r}"
