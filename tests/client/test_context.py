@@ -84,8 +84,10 @@ def test_a_part_of_a_large_text_is_truncated(clients: Clients, server: RunningSe
     small = clients(server.target, encoding=NAME, max_unary_bytes=4000)
     with pytest.raises(InputTooLarge, match='; keep="both" needs all of the text in one request'):
         small.truncate(text, 50, keep="both")
-    with pytest.raises(InputTooLarge, match='disallowed_special="all" need all of the text'):
-        small.truncate(text, 50, disallowed_special="all")
+    specials: list[Any] = [{"disallowed_special": "all"}, {"allowed_special": "all"}]
+    for special in specials:
+        with pytest.raises(InputTooLarge, match='disallowed_special="all" need all of the text'):
+            small.truncate(text, 50, **special)
     with pytest.raises(InvalidUtf8) as surrogate:
         small.truncate("é" * 5000 + "\ud800", 50, keep="end")
     assert surrogate.value.byte_offset == 10_000
