@@ -62,20 +62,24 @@ pub trait InstructionSet {
 }
 
 /// The instructions that every processor of the architecture has.
+#[cfg(target_arch = "x86_64")]
 pub struct Plain;
-
 #[cfg(not(target_arch = "x86_64"))]
-impl InstructionSet for Plain {
+pub type Plain = Words;
+
+/// No vectors.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+pub struct Words;
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+impl InstructionSet for Words {
     #[inline(always)]
     fn between(block: &[u8; BLOCK], low: u8, high: u8) -> u64 {
         let found = block.map(|byte| (low..=high).contains(&byte) as u8);
-        let (eights, _) = found.as_chunks::<8>();
         // The highest byte of the product has a bit of each of the eight bytes.
         let bits = |eight| u64::from_le_bytes(eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-        eights
-            .iter()
-            .rev()
-            .fold(0, |mask, &eight| mask << 8 | bits(eight))
+        let eights = found.as_chunks::<8>().0.iter().rev();
+        eights.fold(0, |mask, &eight| mask << 8 | bits(eight))
     }
 }
 
@@ -140,6 +144,34 @@ between_by_vectors! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::split::class::{CASELESS, char_at};
+
+    #[test]
+    fn the_kinds_of_a_character_are_those_of_its_definition() {
+        for character in ('\0'..=char::MAX).step_by(if cfg!(miri) { 997 } else { 1 }) {
+            let mut block = [0; BLOCK];
+            let len = character.encode_utf8(&mut block).len();
+            let kinds = Kinds::of::<Plain>(&block);
+            // Not all that are of the class.
+            let is_of_class = || char_at(&block, 0).is_some_and(|found| found.class == CASELESS);
+            assert!(kinds.caseless == 0 || is_of_class(), "{character:?}");
+            let bit = |is: bool| is as u64;
+            let expected = Kinds {
+                wide: if len > 1 { (1 << len) - 1 } else { 0 },
+                trailing: (1 << len) - 2,
+                caseless: kinds.caseless & 1,
+                upper: bit(character.is_ascii_uppercase()),
+                lower: bit(character.is_ascii_lowercase()),
+                digit: bit(character.is_ascii_digit()),
+                space: bit(character == ' '),
+                blank: bit(matches!(character, ' ' | '\t' | '\x0b' | '\x0c')),
+                newline: bit(matches!(character, '\n' | '\r')),
+                apostrophe: bit(character == '\''),
+                slash: bit(character == '/'),
+            };
+            assert_eq!(kinds, expected, "{character:?}");
+        }
+    }
 
     #[test]
     fn all_instruction_sets_find_the_bytes_between_any_two() {
@@ -149,19 +181,10 @@ mod tests {
                 let block: [u8; BLOCK] = std::array::from_fn(|i| first.wrapping_add(i as u8 * 3));
                 let bit = |i: usize| ((low..=high).contains(&block[i]) as u64) << i;
                 let expected: u64 = (0..BLOCK).map(bit).sum();
-                assert_eq!(
-                    Plain::between(&block, low, high),
-                    expected,
-                    "{low} to {high}"
-                );
+                let plain = Plain::between(&block, low, high);
+                assert_eq!([plain, Words::between(&block, low, high)], [expected; 2]);
                 #[cfg(target_arch = "x86_64")]
-                if has_avx2() {
-                    assert_eq!(
-                        Avx2::between(&block, low, high),
-                        expected,
-                        "{low} to {high}"
-                    );
-                }
+                assert!(!has_avx2() || Avx2::between(&block, low, high) == expected);
             }
         }
     }
