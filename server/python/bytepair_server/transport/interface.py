@@ -179,8 +179,8 @@ OnFault = Callable[[BaseException], None]
 LIMIT: Final = "limit"
 #: The fault of one whose client closed it during the TLS handshake.
 CLOSED: Final = "closed"
-#: Called when a connection is closed because of its peer. Its arguments are the peer (see
-#: `Call.peer`); LIMIT, or a word that tells why the TLS handshake failed; and the reason for people.
+#: Called when a connection is closed because of its peer. The arguments are the peer (see
+#: `Call.peer`); LIMIT, or a word that tells why the TLS handshake failed; and why, for people.
 OnClosed = Callable[[str, str, str], None]
 
 
