@@ -61,7 +61,8 @@ pub enum Event {
 pub struct Closed {
     /// The peer's name.
     pub peer: String,
-    /// `LIMIT`, or why the TLS handshake failed: one of few words.
+    /// `LIMIT`, the setting that refused the connection, or why the TLS handshake failed: one of few
+    /// words.
     pub fault: &'static str,
     /// The same, for people.
     pub reason: String,

@@ -16,6 +16,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
+use crate::call::Closed;
 use crate::connection::{Shared, serve};
 use crate::linger::Lingering;
 use crate::peer::Peer;
@@ -152,13 +153,13 @@ impl Server {
                     continue;
                 }
             };
+            let family = if address.is_ipv4() { "ipv4" } else { "ipv6" };
+            let name = format!("{family}:{address}");
             // Close it: a connection that stays in the backlog would wait for its timeout.
-            let Some(held) = self.hold(Some(address.ip())) else {
+            let Some(held) = self.hold(&name, Some(address.ip())) else {
                 continue;
             };
             let _ = socket.set_nodelay(true);
-            let family = if address.is_ipv4() { "ipv4" } else { "ipv6" };
-            let name = format!("{family}:{address}");
             let shaking = self.clone();
             tokio::spawn(shaking.shake_hands(socket, name, Some(address.ip()), held));
         }
@@ -170,11 +171,12 @@ impl Server {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             };
-            let Some(held) = self.hold(None) else {
+            let name = "unix:";
+            let Some(held) = self.hold(name, None) else {
                 continue;
             };
             let shaking = self.clone();
-            tokio::spawn(shaking.shake_hands(socket, "unix:".into(), None, held));
+            tokio::spawn(shaking.shake_hands(socket, name.into(), None, held));
         }
     }
 
@@ -227,17 +229,27 @@ impl Server {
         serve(self.shared.clone(), socket, is_http2, peer, draining).await;
     }
 
-    /// Counts a connection; `None` if there are the maximum, in all or of its address.
-    fn hold(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Held> {
-        if self.connections() >= self.shared.settings.max_connections {
-            return None;
+    /// Counts a connection. If there are the maximum, in all or of its address, returns `None` and
+    /// tells Python.
+    fn hold(self: &Arc<Self>, name: &str, address: Option<IpAddr>) -> Option<Held> {
+        let refuse = |setting, limit| {
+            self.shared.calls.push_closed(Closed {
+                peer: name.into(),
+                fault: setting,
+                reason: format!("{setting} is {limit}"),
+            });
+            None
+        };
+        let most = self.shared.settings.max_connections;
+        if self.connections() >= most {
+            return refuse("max_connections", most);
         }
         let most = self.shared.settings.max_connections_per_address;
         if let (Some(address), true) = (address, most > 0) {
             let mut of_address = self.of_address.lock();
             let count = of_address.entry(address).or_default();
             if *count >= most {
-                return None;
+                return refuse("max_connections_per_address", most);
             }
             *count += 1;
         }

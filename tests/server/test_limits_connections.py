@@ -205,6 +205,22 @@ def test_connections_are_limited_by_address(serve: Serve, monkeypatch: pytest.Mo
             assert is_welcome(other)
 
 
+@pytest.mark.parametrize("setting", ["max_connections", "max_connections_per_address"])
+def test_refused_connections_are_counted_and_logged(serve: Serve, setting: str) -> None:
+    server = serve("--transport", "native", f"--{setting.replace('_', '-')}", "1")
+    with http2.connection(server.target) as first:
+        assert is_welcome(first)
+        for _ in range(3):
+            with http2.connection(server.target) as second:
+                assert not is_welcome(second)
+        server.wait_for_metric("bytepair_refused_connections_total", 3, setting=setting)
+    assert server.metric("bytepair_refused_connections_total") == 3
+    # Further ones are only counted, within the same minute.
+    (line,) = (line for line in server.log if line["event"] == "refused a connection")
+    assert (line["level"], line["reason"]) == ("warning", f"{setting} is 1")
+    assert line["peer"].startswith("ipv4:127.0.0.1:")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("said", [b"", http2.PREFACE[:10], http2.PREFACE])
 def test_a_slow_http_client_is_disconnected(narrow: RunningServer, said: bytes) -> None:

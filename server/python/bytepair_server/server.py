@@ -38,7 +38,15 @@ from bytepair_server.rpc.service import SERVICE_NAME, Service
 from bytepair_server.streaming.handler import StreamHandlers
 from bytepair_server.transport import choice, ports, reflection
 from bytepair_server.transport.health import Health
-from bytepair_server.transport.interface import CLOSED, LIMIT, Limits, Method, TlsFiles, Transport
+from bytepair_server.transport.interface import (
+    CLOSED,
+    LIMIT,
+    REFUSED,
+    Limits,
+    Method,
+    TlsFiles,
+    Transport,
+)
 from bytepair_server.workers import cores
 from bytepair_server.workers.shared_quotas import QuotaStore
 
@@ -125,7 +133,7 @@ class Server:
         self._streams: Final = StreamHandlers(shared)
         self._transport: Transport | None = None
         self._certificate_expiry: tls.Expiry | None = None
-        self._handshake_warnings: Final = logs.Occasional()
+        self._warnings: Final = logs.Occasional()
 
     async def start(self) -> None:
         """Bind both ports and answer health. Calls wait until `load` is done.
@@ -296,11 +304,14 @@ class Server:
             self._metrics.evicted_connections.inc()
             self._log.warning("closed a connection", peer=peer, reason=reason)
             return
-        self._metrics.handshake_failures.labels(fault).inc()
-        if self._handshake_warnings.is_due(fault):
+        refused = fault in REFUSED
+        counter = self._metrics.refused if refused else self._metrics.handshake_failures
+        counter.labels(fault).inc()
+        if self._warnings.is_due(fault):
             # A probe of the port connects and closes.
             write = self._log.debug if fault == CLOSED else self._log.warning
-            write("a TLS handshake failed", peer=peer, reason=reason)
+            event = "refused a connection" if refused else "a TLS handshake failed"
+            write(event, peer=peer, reason=reason)
 
     def _is_ready(self) -> tuple[bool, str]:
         if self._limiter.draining:

@@ -148,6 +148,9 @@ class Metrics:
         self.evicted_connections: Final = counter(
             "evicted_connections", "Connections that were closed because they broke a limit."
         ).labels()
+        self.refused: Final = counter(
+            "refused_connections", "Connections that were refused, by setting.", "setting"
+        )
         self.handshake_failures: Final = counter(
             "tls_handshake_failures", "TLS handshakes that failed.", "reason"
         )
