@@ -19,7 +19,7 @@ from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.keys import keys_toml, with_key
 from support.pki import Authority, trusting
-from support.serving import RunningServer, write_config
+from support.serving import RunningServer, run_to_end, write_config
 
 REQUEST = tokenizer_pb2.CountRequest(encoding="gpt-4", text="a")
 
@@ -207,7 +207,11 @@ def test_the_expiry_of_the_certificate_is_measured_and_logged_if_it_is_soon(tmp_
 
     until = issue(days=13)
     files = ("--tls-cert-file", str(file), "--tls-key-file", str(file), "--workers", "2")
-    with RunningServer("--builtin-encodings", "cl100k_base", *files) as server:
+    flags = ("--builtin-encodings", "cl100k_base", *files)
+    checked = run_to_end("--check-config", "--allow-reference-backend", *flags)
+    assert f"tls_cert_file: this certificate expires soon, at {until.isoformat()}" in checked.stderr
+    assert checked.returncode == 0
+    with RunningServer(*flags) as server:
         check(until, warnings=1)
         for reloads, (days, warnings) in enumerate([(15, 1), (13, 3)], 1):
             until = issue(days)

@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import uvloop
 
+from bytepair_server.auth.tls import Expiry
 from bytepair_server.catalog import Catalog, SelfTestFailed
 from bytepair_server.config import loader
 from bytepair_server.config.loader import Configuration, ConfigurationError
@@ -32,7 +33,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         configuration = loader.load(arguments, os.environ)
         if configuration.check_only:
-            for name, pin in _check(configuration).unpinned.items():
+            loaded, expiry = _check(configuration)
+            for name, pin in loaded.unpinned.items():
                 sys.stderr.write(
                     f"encodings.{name}: this file is not pinned; add {pin} so that a replaced "
                     "file is rejected\n"
@@ -40,6 +42,9 @@ def run(arguments: Sequence[str]) -> int:
             for variable, meant in configuration.ignored_variables.items():
                 hint = f"; did you mean {meant}?" if meant else ""
                 sys.stderr.write(f"ignored: variable {variable} names no setting{hint}\n")
+            if expiry is not None and expiry.is_soon:
+                when = expiry.time.isoformat()
+                sys.stderr.write(f"tls_cert_file: this certificate expires soon, at {when}\n")
             sys.stdout.write("configuration is good\n")
             return 0
         count = worker_count(configuration.settings)
@@ -69,11 +74,11 @@ async def _serve(configuration: Configuration) -> bool:
         return await server.run(stopping)
 
 
-def _check(configuration: Configuration) -> Catalog:
+def _check(configuration: Configuration) -> tuple[Catalog, Expiry | None]:
     worker_count(configuration.settings)
     # --check-config always reports a bad encoding.
     strict = configuration.settings.model_copy(update={"serve_without_bad_encodings": False})
-    return verify(strict, configuration.base_dir)[1]
+    return verify(strict, configuration.base_dir)[1:]
 
 
 def _raise_descriptor_limit(needed: int) -> None:
