@@ -181,14 +181,14 @@ def check_least(option: str, value: int, least: int) -> int:
         raise wrong_type(option, "int", value)
     value = operator.index(value)
     if value < least:
-        raise InvalidOption(option, f"must be {least} or more, and is {value}")
+        raise InvalidOption(option, f"must be {least} or more, not {value}")
     return min(value, sys.maxsize)
 
 
 def check_percent(option: str, value: int, least: int = 0) -> None:
     """Raise InvalidOption if an argument is not from `least` to 100, TypeError if no integer."""
     if check_least(option, value, least) > 100:
-        raise InvalidOption(option, f"must be {least} to 100, and is {value}")
+        raise InvalidOption(option, f"must be {least} to 100, not {value}")
 
 
 def has_surrogate(text: str) -> bool:

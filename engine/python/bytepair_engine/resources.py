@@ -40,4 +40,4 @@ class Resources:
         ):
             check_least(option, value, 0)
             if value > maximum:
-                raise InvalidOption(option, f"must be 0 to {maximum}, and is {value}")
+                raise InvalidOption(option, f"must be 0 to {maximum}, not {value}")

@@ -107,9 +107,7 @@ class EncodingSpec:
         for option in ("file", "encoder_file"):
             value = getattr(self, option)
             if not isinstance(value, Path | None):
-                raise InvalidOption(
-                    option, f"must be a pathlib.Path, and is a {type(value).__name__}"
-                )
+                raise InvalidOption(option, f"must be a pathlib.Path, not a {type(value).__name__}")
 
     @classmethod
     def from_mapping(cls, name: str, table: Mapping[str, Any], base_dir: Path) -> EncodingSpec:

@@ -82,7 +82,7 @@ class SplitOptions:
             raise InvalidOption(
                 "overlap_tokens",
                 f"must be 0 to {self.max_tokens // 2}, half of max_tokens, "
-                f"and is {self.overlap_tokens}",
+                f"not {self.overlap_tokens}",
             )
         check_percent("min_fill_percent", self.min_fill_percent)
 

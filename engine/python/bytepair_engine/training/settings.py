@@ -90,7 +90,7 @@ class TrainingSettings:
             raise InvalidOption(
                 "vocab_size",
                 f"must be from {minimum} (256 bytes and {len(special_tokens)} special tokens) to "
-                f"{_MAX_VALUE}, and is {vocab_size}",
+                f"{_MAX_VALUE}, not {vocab_size}",
             )
         return cls(
             vocab_size=vocab_size,
