@@ -26,7 +26,7 @@ from support.chats import ADVERSARIAL, encoding_for, texts
 
 #: Part of every input below, so that it becomes a control token if mistaken for the template's.
 ENCODING = extend_encoding(
-    get_encoding("o200k_base"), ["<c>", "<|im_start|>", "<|im_end|>"], name="t"
+    get_encoding("o200k_base"), ["<c>", "<>", "<|im_start|>", "<|im_end|>"], name="t"
 )
 INPUT = "a<c> b<c>c"
 
@@ -163,6 +163,15 @@ STRADDLED = (
     "<{% for c in [x] %}{{ c }}{% endfor %}c>",
     "<{{ x | default('') | trim }}c>",
     "<{{ x[:0] }}c>",
+    # The input between them is removed.
+    "{{ ('<' ~ x) | trim ~ 'c>' }}",
+    "{{ '<' ~ (x ~ 'c>') | trim }}",
+    "{{ ('<' ~ x ~ 'c>') | replace('y', '') }}",
+    "{{ ('<' ~ x).removesuffix('y') ~ (x ~ 'c>').removeprefix('y') }}",
+    "{{ ('<' ~ x).split('y')[0] ~ 'c>' }}",
+    "{{ ('<' ~ x)[:1] ~ 'c>' }}",
+    "{{ ('<' ~ x ~ 'c' ~ x ~ '>')[::2] }}",
+    "{{ ('>' ~ x ~ '<') | reverse }}",
 )
 
 
@@ -173,6 +182,19 @@ def test_input_between_two_halves_does_not_complete_a_control_token(template: st
         segments = rendered(template, text)
         assert written(segments) == plain(template, [{"role": "user", "content": text}])
         assert controls(segments) == 0
+
+
+def test_an_end_of_line_in_input_stays_input_if_it_is_indented() -> None:
+    encoding = extend_encoding(get_encoding("o200k_base"), ["\n"], name="lines")
+    for template, found in (
+        ("{{ messages[0].content | indent }}", 0),
+        ("{{ 'a\nb' | indent }}", 1),
+    ):
+        chat = [{"role": "user", "content": "a\nb"}]
+        chosen = TemplateFormat("mine", template)
+        encoded = encode_chat(chat, encoding=encoding, format=chosen, disallowed_special=())
+        assert written(encoded.segments) == "a\n    b"
+        assert controls(encoded.segments) == found
 
 
 def test_roles_are_structure_from_which_templates_build_control_tokens() -> None:

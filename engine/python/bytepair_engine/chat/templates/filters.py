@@ -78,9 +78,10 @@ def _indent(value: Any, width: int | str = 4, first: bool = False, blank: bool =
     if not isinstance(width, str) and width > MAX_WIDTH:
         raise TemplateLimit("width")
     lead = width if isinstance(width, str) else Traced.constant(" " * width)
-    lines = (source + "\n").splitlines() or [""]
+    lines = (source + "\n").splitlines()
     pieces = [lines[0], *[lead + line if blank or line else line for line in lines[1:]]]
-    result = Traced.constant("\n").join(pieces)
+    newline = Traced.constant("\n") if source.is_constant else Traced("\n")
+    result = newline.join(pieces)
     return lead + result if first else result
 
 

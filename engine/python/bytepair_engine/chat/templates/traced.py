@@ -68,12 +68,19 @@ class Traced(str):
         return self.template == ((0, len(self)),)
 
     def part(self, start: int, stop: int) -> Traced:
-        """Return the characters from `start` to `stop`, both in [0, length]."""
+        """Return the characters from `start` to `stop`, both in [0, length].
+
+        Input beside them becomes empty input: removed, it still separates.
+        """
         template = self.template
         first = bisect_left(template, start, key=_end)
         last = bisect_left(template, (stop + 1,), first)
         spend(1 + (last - first >> 2))
         ranges = [(max(a, start) - start, min(b, stop) - start) for a, b in template[first:last]]
+        if ranges and template[first][0] == start > 0:
+            ranges.insert(0, (0, 0))
+        if ranges and template[last - 1][1] == stop < len(self):
+            ranges.append((stop - start, stop - start))
         return Traced(str.__getitem__(self, slice(start, stop)), tuple(ranges))
 
     def _like(self, result: str) -> Traced:
@@ -115,7 +122,13 @@ class Traced(str):
         start, stop, step = key.indices(len(self))
         if step == 1:
             return self.part(start, max(start, stop))
-        return joined([self.part(i, i + 1) for i in range(start, stop, step)])
+        spend_text(len(self))
+        result = str.__getitem__(self, key)
+        if step != -1:
+            return Traced(result)
+        size = len(result)
+        ranges = reversed(self.part(start + 1 - size, start + 1).template)
+        return Traced(result, tuple([(size - b, size - a) for a, b in ranges]))
 
     def __iter__(self) -> Iterator[str]:
         return (self.part(i, i + 1) for i in range(len(self)))
