@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bytepair_engine import get_encoding
-from bytepair_engine.chat import TemplateLimit, encode_chat
+from bytepair_engine.chat import TemplateLimit, count_chat, encode_chat
 from bytepair_engine.chat.templates import TemplateFormat
 from support.chat_templates import SPINNING, SPUN
 
@@ -56,6 +56,28 @@ def rendered(template: str, content: str = "a<c> b<c>c") -> None:
                 "{% for i in [n.x, n.y] %}{{ loop.changed(i) }}{% endfor %}",
             )
         ),
+        *(
+            "{% set n=namespace(x=(1,), y=(1,)) %}{% for i in range(22) %}{% set n.x=(n.x, n.x) %}"
+            "{% set n.y=(n.y, n.y) %}{% endfor %}" + use
+            for use in (
+                "{{ n.x is lower }}",
+                "{{ n.x is upper }}",
+                "{{ {'a': n.x}.values() }}",
+                "{{ {'a': n.x}.items() | list }}",
+                "{% call dict(a=n.x) %}{% endcall %}",
+                "{{ {'a': n.x}.values() | unique | list | length }}",
+                "{{ [n.x] | select | unique | list | length }}",
+                "{{ [n.x, n.y] | select | sort | length }}",
+                "{% for i in [n.x, n.y] %}{{ loop | unique | list | length }}{% endfor %}",
+                "{{ dict([(n.x, 1)]) | length }}",
+                "{{ dict([(n.x, 1)] | select) | length }}",
+                "{{ dict.fromkeys([n.x]) | length }}",
+                "{{ dict.get({}, n.x) }}",
+            )
+        ),
+        "{% macro f() %}{{ kwargs.a }}{% endmacro %}{% set d=dict.fromkeys(range(1000) | "
+        "map('string')) %}{% for i in range(300) %}{{ f(**d) }}{% endfor %}",
+        "{{ [1] | tojson(separators=(' ' * 20, ':')) }}",
         "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
         "{% macro f(n) %}{% if n %}{{ f(n-1) }}{{ f(n-1) }}{% endif %}{% endmacro %}{{ f(50) }}",
         "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range(9999) %}"
@@ -70,6 +92,44 @@ def test_a_template_over_its_budget_is_stopped(template: str) -> None:
         rendered(template)
 
 
+@pytest.mark.parametrize("test", ["odd", "even", "divisibleby(3)"])
+def test_a_text_that_a_test_formats_is_within_the_limit_of_width(test: str) -> None:
+    template = f"{{{{ messages[0].content is {test} }}}}"
+    rendered(template, "%9d")
+    with pytest.raises(TemplateLimit, match="width"):
+        rendered(template, "%9999999d")
+
+
+def test_the_text_of_a_namespace_does_not_have_its_values() -> None:
+    chat = [{"role": "user", "content": "x"}]
+    chosen = TemplateFormat("mine", "{{ namespace(a=messages[0].content) }}")
+    encoding = get_encoding("o200k_base")
+    assert encode_chat(chat, encoding=encoding, format=chosen).segments == ["<Namespace>"]
+
+
+@pytest.mark.parametrize(
+    ("depth", "values", "fits"), [(3, 9999, True), (60, 99, True), (60, 9999, False)]
+)
+def test_the_indentation_of_json_is_limited(depth: int, values: int, fits: bool) -> None:
+    value = [1] * values
+    for _ in range(depth):
+        value = [value]  # type: ignore[list-item]
+    tool = {"name": "f", "parameters": {"a": value}}
+    chat = [{"role": "user", "content": ""}]
+
+    def count(template: str) -> int:
+        chosen = TemplateFormat("mine", template)
+        encoding = get_encoding("o200k_base")
+        return count_chat(chat, encoding=encoding, format=chosen, tools=[tool]).count
+
+    assert count("{{ tools | tojson }}")
+    if fits:
+        assert count("{{ tools | tojson(indent=4) }}")
+    else:
+        with pytest.raises(TemplateLimit, match="width"):
+            count("{{ tools | tojson(indent=4) }}")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("template", SPINNING)
 def test_each_operation_is_charged(template: str) -> None:
@@ -82,9 +142,9 @@ SIZED = "{% set x = messages[0].content %}{% set r = range(1000) %}{% set l = r 
 LONG = "y" * 200_000
 
 
-def used(operation: str) -> None:
-    """Render a template that uses an operation more often than a text may be read."""
-    loop = f"{{% for a in range(60) %}}{{% set z = {operation} %}}{{% endfor %}}"
+def used(operation: str, times: int = 60) -> None:
+    """Render a template that uses an operation: 60 times is more than a text may be read."""
+    loop = f"{{% for a in range({times}) %}}{{% set z = {operation} %}}{{% endfor %}}"
     rendered(SIZED + loop, LONG)
 
 
@@ -94,6 +154,7 @@ def used(operation: str) -> None:
         *("x == x", "x in x", "x in r", "r == r", "l == l", "x in l", "l is eq(l)"),
         *("x ~ 'a'", "x + 'a'", "'%s' % x", "'{}'.format(x)", "[x, x] | join", "l + l"),
         *("x.split('z')", "x.count('z')", "x.startswith('y')", "x | length", "x | trim"),
+        "x.upper | string",
         *("l.count(1)", "l.index(1)", "{'a': 1}.get(x)", "{x: 1}", "l | sort", "l | tojson"),
     ],
 )
@@ -101,3 +162,22 @@ def test_an_operation_is_charged_by_the_size_of_what_it_reads(operation: str) ->
     used("a")  # the loop alone is within the budget
     with pytest.raises(TemplateLimit):
         used(operation)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        *("x.strip(y)", "x.lstrip(y)", "x.rstrip(y)", "x.rsplit(y, 1)", "x.rpartition(y)"),
+        *("x.rfind(y)", "x.rindex(y)", "x | trim(y)"),
+    ],
+)
+def test_a_search_is_charged_by_the_product_of_both_sizes(operation: str) -> None:
+    used(operation.replace("(y", "('y'"), 5)
+    with pytest.raises(TemplateLimit):
+        used(operation.replace("(y", "(x"), 5)
+
+
+def test_what_is_written_is_charged_by_its_size() -> None:
+    rendered("{% for a in range(60) %}{% endfor %}", LONG)
+    with pytest.raises(TemplateLimit):
+        rendered("{% for a in range(60) %}{{ messages[0].content }}{% endfor %}", LONG)

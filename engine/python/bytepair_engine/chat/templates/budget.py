@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, KeysView, ValuesView
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
@@ -20,9 +20,11 @@ COPIES: Final = 16
 #: Maximum depth of nested calls: macros and recursive loops.
 MAX_DEPTH: Final = 64
 
-VIEWS: Final = (range, KeysView, ValuesView, ItemsView)
+#: The types of the views of a dictionary.
+VIEWS: Final[tuple[type[Any], ...]] = (type({}.keys()), type({}.values()), type({}.items()))
+_LISTS: Final[tuple[type[Any], ...]] = (list, tuple, range, *VIEWS)
 #: Types that are copied or searched in time proportional to their length.
-SIZED: Final = (str, list, tuple, dict, *VIEWS)
+SIZED: Final[tuple[type[Any], ...]] = (str, dict, *_LISTS)
 
 
 class Budget:
@@ -107,10 +109,24 @@ def spend_deep(value: Any) -> None:
             budget.spend(1 + len(item))
             open_values += item.keys()
             open_values += item.values()
-        elif isinstance(item, (list, tuple)):
+        elif isinstance(item, _LISTS):
             budget.spend(1 + len(item))
             open_values += item
         elif isinstance(item, int):
             budget.spend(1 + (item.bit_length() >> 7))
         else:
             budget.spend(1)
+
+
+def walked(value: Any) -> Any:
+    """Return a value that may be walked, and charge it: an iterator while it is walked."""
+    if isinstance(value, Iterator):
+        return _walked(value)
+    spend_deep(value)
+    return value
+
+
+def _walked(values: Iterator[Any]) -> Iterator[Any]:
+    for value in values:
+        spend_deep(value)
+        yield value

@@ -12,18 +12,20 @@ from jinja2.compiler import CodeGenerator, Frame, operators
 from jinja2.exceptions import SecurityError, TemplateSyntaxError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
-from jinja2.runtime import Context, LoopContext
+from jinja2.runtime import Context, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner, Namespace
 
 from bytepair_engine.chat.errors import InvalidChat, TemplateLimit
 from bytepair_engine.chat.templates.budget import (
+    SIZED,
     VIEWS,
     one_call,
     spend,
     spend_copy,
     spend_deep,
     spend_text,
+    walked,
 )
 from bytepair_engine.chat.templates.filters import FILTERS, TESTS
 from bytepair_engine.chat.templates.traced import Traced, joined, text
@@ -45,6 +47,7 @@ _METHODS: Final[tuple[tuple[type, frozenset[str]], ...]] = (
     (dict, frozenset({"copy", "get", "items", "keys", "values"})),
     (list, frozenset({"copy", "count", "index"})),
     (tuple, frozenset({"count", "index"})),
+    *((view, frozenset()) for view in VIEWS),
 )
 _REFUSED: Final = (
     nodes.Extends,
@@ -55,6 +58,13 @@ _REFUSED: Final = (
 )
 #: Date directives that do not depend on the time of day or the locale.
 _DATE_FORMAT: Final = re.compile(r"(?:[^%]|%-?[dmyYjbBaA%])*", re.DOTALL)
+
+
+class _Namespace(Namespace):
+    """A namespace whose text does not write its values, which would not be charged."""
+
+    def __repr__(self) -> str:
+        return "<Namespace>"
 
 
 class _Generator(CodeGenerator):
@@ -79,14 +89,19 @@ class _Generator(CodeGenerator):
             self.write(", ")
         self.write("))")
 
+    def start_write(self, frame: Frame, node: nodes.Node | None = None) -> None:
+        super().start_write(frame, node)
+        self.write("environment.written(")
+
+    def end_write(self, frame: Frame) -> None:
+        self.write(")")
+        super().end_write(frame)
+
     def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
         for child in node.nodes:
-            if frame.buffer is None:
-                self.writeline("yield environment.written(", node)
-            else:
-                self.writeline(f"{frame.buffer}.append(environment.written(", node)
+            self.start_write(frame, node)
             self.visit(child, frame)
-            self.write(")" if frame.buffer is None else "))")
+            self.end_write(frame)
 
     def visit_Compare(self, node: nodes.Compare, frame: Frame) -> None:
         self.write("(environment.compared(")
@@ -147,7 +162,7 @@ class Environment(ImmutableSandboxedEnvironment):
         self.filters = dict[str, Any](FILTERS)
         self.tests = dict[str, Any](TESTS)
         self.globals = {
-            "namespace": Namespace,
+            "namespace": _Namespace,
             "dict": dict,
             "cycler": Cycler,
             "joiner": Joiner,
@@ -202,16 +217,13 @@ class Environment(ImmutableSandboxedEnvironment):
 
     def written(self, value: Any) -> str:
         """Return the text that is written for a value."""
-        spend(1)
-        return text(value)
+        result = text(value)
+        spend_text(len(result))
+        return result
 
     def compared(self, value: Any) -> Any:
         """Charge a comparison or search, and return the value."""
-        if isinstance(value, str):
-            spend_text(len(value))
-        elif isinstance(value, VIEWS):
-            spend_deep(list(value))
-        elif isinstance(value, (list, tuple, dict)):
+        if isinstance(value, SIZED):
             spend_deep(value)
         return value
 
@@ -259,6 +271,8 @@ class Environment(ImmutableSandboxedEnvironment):
         elif isinstance(argument, slice):
             spend_copy(obj)
         try:
+            if isinstance(obj, type):
+                raise TypeError("a type has no items")  # dict[x] would keep x
             return obj[argument]
         except (AttributeError, TypeError, LookupError):
             if isinstance(argument, str):
@@ -275,14 +289,18 @@ class Environment(ImmutableSandboxedEnvironment):
             elif isinstance(owner, (dict, LoopContext)):
                 spend_deep(args)  # they are hashed or compared
                 spend_copy(owner)
-            else:
+            elif isinstance(obj, (Macro, LoopContext)):
                 for arg in args:
                     spend_copy(arg)
-            spend(len(args) >> 4)
+            else:
+                args = tuple(map(walked, args))  # a dictionary hashes them
+            spend(len(args) + len(kwargs) >> 4)
             return super().call(context, obj, *args, **kwargs)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         spend(1)
+        if isinstance(left, VIEWS) or isinstance(right, VIEWS):
+            raise SecurityError("a difference of views would hash their values")
         if operator == "%" and isinstance(left, str):
             return Traced.of(left) % right
         if operator == "+" and isinstance(left, str) and isinstance(right, str):

@@ -15,7 +15,7 @@ from jinja2.filters import FILTERS as DEFAULT_FILTERS
 from jinja2.tests import TESTS as DEFAULT_TESTS
 
 from bytepair_engine.chat.errors import TemplateLimit
-from bytepair_engine.chat.templates.budget import spend, spend_copy, spend_deep, spend_text
+from bytepair_engine.chat.templates.budget import spend, spend_copy, spend_deep, spend_text, walked
 from bytepair_engine.chat.templates.traced import MAX_WIDTH, Traced, text
 
 #: Jinja2's filters that neither create text nor walk nested values.
@@ -26,8 +26,15 @@ _SHALLOW: Final = (
 #: Jinja2's filters that walk all of a value.
 _DEEP: Final = ("dictsort", "groupby", "max", "min", "sort", "unique", "wordcount")
 
+_PLAIN_TESTS: Final = cast("dict[str, Callable[..., Any]]", DEFAULT_TESTS)
+
 #: Maximum size of an integer parsed from text, in bits: that of JSON.
 MAX_READ_BITS: Final = 1 << 14
+
+#: Maximum number of characters of indented JSON: deep values would be mostly indentation.
+_INDENTED: Final = 1 << 16
+#: As many more for each character of the JSON without indentation.
+_INDENTED_TIMES: Final = 16
 
 NO_TEXT: Final = Traced.constant("")
 _WORDS: Final = re.compile(r"[-\s({\[<]+")
@@ -122,14 +129,23 @@ def _tojson(
         raise TypeError("an undefined value is not JSON")
     if indent is not None and (isinstance(indent, str) or indent > 16):
         raise TemplateLimit("width")
+    if separators is not None and max(map(len, separators)) > 16:
+        raise TemplateLimit("width")
     spend_deep(value)
-    result = json.dumps(
-        value,
-        ensure_ascii=ensure_ascii,
-        indent=indent,
-        separators=separators,
-        sort_keys=sort_keys,
+    encoder = json.JSONEncoder(
+        ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )
+    if indent is None:
+        result = encoder.encode(value)
+    else:
+        room = _INDENTED + _INDENTED_TIMES * len(json.dumps(value, ensure_ascii=ensure_ascii))
+        chunks = []
+        for chunk in encoder.iterencode(value):
+            room -= len(chunk)
+            if room < 0:
+                raise TemplateLimit("width")
+            chunks.append(chunk)
+        result = "".join(chunks)
     spend_text(len(result))
     return result
 
@@ -140,16 +156,26 @@ def _metered(values: Iterator[Any]) -> Iterator[Any]:
         yield value
 
 
+def _remainder(name: str) -> Callable[..., Any]:
+    """A test by the operator `%`, which formats a text: within limits."""
+    function = _PLAIN_TESTS[name]
+
+    def tested(value: Any, *args: Any) -> Any:
+        return function(Traced.of(value) if isinstance(value, str) else value, *args)
+
+    return tested
+
+
 def _spending(function: Callable[..., Any], *, deep: bool) -> Callable[..., Any]:
     """Charge the calls of a filter. A generator stays a generator, because an empty one is true."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         spend(1)
-        for arg in args[:2]:
-            if deep:
-                spend_deep(arg)
-            else:
+        if deep:
+            args = tuple(map(walked, args))
+        else:
+            for arg in args[:2]:
                 spend_copy(arg)
         result = function(*args, **kwargs)
         return _metered(result) if isinstance(result, GeneratorType) else result
@@ -184,12 +210,15 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     },
 }
 
-_PLAIN_TESTS: Final = cast("dict[str, Callable[..., Any]]", DEFAULT_TESTS)
-#: Tests; those that compare nested values are charged.
+#: Tests; those that compare or write nested values are charged.
 TESTS: Final[dict[str, Callable[..., Any]]] = {
-    name: _spending(function, deep=True)
-    if name in ("==", "eq", "equalto", "!=", "ne", "<", "lt", "lessthan", "in", "<=", "le", ">=",
-                "ge", ">", "gt", "greaterthan")
-    else function
-    for name, function in _PLAIN_TESTS.items()
+    **_PLAIN_TESTS,
+    **{
+        name: _spending(_PLAIN_TESTS[name], deep=True)
+        for name in ("==", "eq", "equalto", "!=", "ne", "<", "lt", "lessthan", "in", "<=", "le",
+                     ">=", "ge", ">", "gt", "greaterthan", "lower", "upper")
+    },
+    **{
+        name: _spending(_remainder(name), deep=True) for name in ("odd", "even", "divisibleby")
+    },
 }  # fmt: skip

@@ -19,7 +19,7 @@ from typing import Any, Final, Self, SupportsIndex
 from jinja2.exceptions import SecurityError
 
 from bytepair_engine.chat.errors import TemplateLimit
-from bytepair_engine.chat.templates.budget import spend, spend_deep, spend_text
+from bytepair_engine.chat.templates.budget import CHARACTERS_PER_STEP, spend, spend_deep, spend_text
 
 #: Maximum width of a field of a format string.
 MAX_WIDTH: Final = 1000
@@ -136,10 +136,17 @@ class Traced(str):
     def strip(self, chars: str | None = None) -> Traced:
         return self.lstrip(chars).rstrip(chars)
 
+    def _spend_product(self, sought: str | None) -> None:
+        """Charge an operation that may compare each character with all of another text."""
+        if sought:
+            spend_text(len(self) * len(sought) >> 6)
+
     def lstrip(self, chars: str | None = None) -> Traced:
+        self._spend_product(chars)
         return self.part(len(self) - len(str.lstrip(self, chars)), len(self))
 
     def rstrip(self, chars: str | None = None) -> Traced:
+        self._spend_product(chars)
         return self.part(0, len(str.rstrip(self, chars)))
 
     def removeprefix(self, prefix: str) -> Traced:
@@ -152,6 +159,7 @@ class Traced(str):
         return self._separated(str.split(self, sep, maxsplit), sep)
 
     def rsplit(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:
+        self._spend_product(sep)
         return self._separated(str.rsplit(self, sep, maxsplit), sep)
 
     def _separated(self, pieces: list[str], sep: str | None) -> list[str]:
@@ -177,10 +185,19 @@ class Traced(str):
         return first, middle, last
 
     def rpartition(self, sep: str) -> tuple[str, str, str]:
+        self._spend_product(sep)
         before, middle, _ = str.rpartition(self, sep)
         start = len(before)
         stop = start + len(middle)
         return self.part(0, start), self.part(start, stop), self.part(stop, len(self))
+
+    def rfind(self, sub: str, *bounds: SupportsIndex | None) -> int:
+        self._spend_product(sub)
+        return str.rfind(self, sub, *bounds)
+
+    def rindex(self, sub: str, *bounds: SupportsIndex | None) -> int:
+        self._spend_product(sub)
+        return str.rindex(self, sub, *bounds)
 
     def replace(self, old: str, new: str, count: SupportsIndex = -1) -> Traced:
         found = str.count(self, old)
@@ -284,8 +301,10 @@ def text(value: Any) -> str:
     if isinstance(value, str):
         return value
     spend_deep(value)
+    written = str(value)
+    spend(len(written) // CHARACTERS_PER_STEP)
     # An undefined value is not input: which fields exist is structure. So it separates nothing.
-    return str(value) or Traced.constant("")
+    return written or Traced.constant("")
 
 
 def _checked_width(spec: str) -> None:
