@@ -199,7 +199,7 @@ def _signature(operation: Callable[..., Any]) -> Signature:
     if inspect.get_annotations(operation).get("options") == "Any":
         operation = get_overloads(operation)[-1]
     first, *parameters = inspect.signature(operation, eval_str=True).parameters.values()
-    if parameters and parameters[-1].kind is Parameter.VAR_KEYWORD:
+    if parameters[-1].kind is Parameter.VAR_KEYWORD:
         rest = parameters.pop()
         (options,) = get_args(rest.annotation)  # of Unpack
         parameters += (

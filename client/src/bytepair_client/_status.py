@@ -75,13 +75,12 @@ def from_call(failed: Any, target: str, timeout: float | None) -> errors.Tokeniz
         size = _MESSAGE_SIZE.search(failed.details() or "")
         if size is not None:
             return _message_too_large(size[2], size[3], is_answer=size[1] is not None)
-    request_id = _value([*trailing, *(failed.initial_metadata() or ())], REQUEST_ID_KEY)
     error = _exception(
         failed.code(),
         reason,
         _message(failed, reason, target, timeout),
         {} if info is None else info.metadata,
-        request_id=request_id if isinstance(request_id, str) else None,
+        request_id=_value([*trailing, *(failed.initial_metadata() or ())], REQUEST_ID_KEY),
     )
     if isinstance(error, errors.InvalidOption) and fault.field_violations:
         error.metadata.setdefault("field", fault.field_violations[0].field)
@@ -171,5 +170,5 @@ def _in_python(message: str) -> str:
     return _API_NAME.sub(lambda found: _PYTHON_NAMES[found[1]], message)
 
 
-def _value(metadata: Iterable[tuple[str, str | bytes]], key: str) -> str | bytes | None:
+def _value(metadata: Iterable[tuple[str, Any]], key: str) -> Any:
     return next((value for name, value in metadata if name == key), None)

@@ -43,7 +43,7 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
 
     def close(self) -> None:
         """Cancel the call unless it has ended. The iterator ends."""
-        self._state.stop(cancel=True)
+        self._state.stop()
 
     def __enter__(self) -> Self:
         return self
@@ -75,7 +75,7 @@ class _ThreadState(StreamState[Response, Plain]):
         requests = iter(lambda: run(self.request(attempt)), None)  # gRPC's thread iterates them
         self.call = self.client._start(self.method, requests, self.attempts.begin())
         if self.over:  # closed meanwhile, by another thread
-            self.stop(cancel=True)
+            self.stop()
         if source is not None:
             threading.Thread(
                 target=copy_context().run,
@@ -111,7 +111,7 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
 
     async def aclose(self) -> None:
         """Cancel the call unless it has ended. The iterator ends, after the source."""
-        await asyncio.gather(*self._state.stop(cancel=True), return_exceptions=True)
+        await asyncio.gather(*self._state.stop(), return_exceptions=True)
 
     async def __aenter__(self) -> Self:
         return self
@@ -179,9 +179,9 @@ class _TaskState(StreamState[Response, Plain]):
             self._filling.cancel()  # an asynchronous source may wait for long
         return values
 
-    def stop(self, *, cancel: bool) -> list[asyncio.Task[None]]:
+    def stop(self) -> list[asyncio.Task[None]]:
         """Returns the source's task, if it has started; it ends soon."""
-        super().stop(cancel=cancel)
+        super().stop()
         filling, self._filling = self._filling, None
         if filling is None:
             return []
@@ -191,7 +191,7 @@ class _TaskState(StreamState[Response, Plain]):
     def drop(self) -> None:
         """Stop, from any thread, because any may run the garbage collector."""
         if self.call is not None and self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(lambda: self.stop(cancel=True))
+            self._loop.call_soon_threadsafe(self.stop)
 
 
 class Responses(Generic[Response]):

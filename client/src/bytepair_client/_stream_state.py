@@ -73,11 +73,11 @@ class StreamState(ABC, Generic[Response, Plain]):
     async def receive(self, call: Any) -> Response | None:
         """The next response of a call; None after the last. Raises gRPC's errors."""
 
-    def stop(self, *, cancel: bool) -> object:
-        """End the stream, and cancel the call if wanted."""
+    def stop(self) -> object:
+        """End the stream, and cancel the call unless it has ended."""
         with self.lock:
             call, self.call, self._source = self.call, None, None
-        if cancel and call is not None:
+        if call is not None:
             call.cancel()  # before the requests end, or the server takes the stream for complete
         with self.lock:
             self.over = True
@@ -148,8 +148,7 @@ class StreamState(ABC, Generic[Response, Plain]):
             return not self.buffer.is_empty and self._unread_size < most
 
         with self.lock:
-            if not may_send():
-                await self.until(lambda: has_ended() or may_send())
+            await self.until(lambda: has_ended() or may_send())
             if has_ended():
                 return None
             before = self.buffer.sent
@@ -170,10 +169,8 @@ class StreamState(ABC, Generic[Response, Plain]):
     def raise_failure(self) -> None:
         """Raise the exception of the source, if all results before it were returned."""
         with self.lock:
-            if self.has_failed:
-                failure, self.failure = self.failure, None
-                assert failure is not None  # has_failed
-                raise failure
+            if self.failure is not None and self.has_failed:
+                raise self.failure
 
     async def next(self) -> Plain | None:
         """The next value; None after the last."""
@@ -185,16 +182,14 @@ class StreamState(ABC, Generic[Response, Plain]):
             while not self._ready and (call := self.call) is not None:
                 self._ready.extend(filter(None, await self._read_from(call)))
         except BaseException:
-            self.stop(cancel=True)
+            self.stop()
             raise
         return self._ready.popleft() if self._ready else None
 
     async def wait(self, seconds: float) -> bool:
         """Wait before an attempt. Returns False if the stream was closed meanwhile. Raises
         ClientClosed if the client was."""
-        with self.lock:
-            self.attempt += 1
-            self.changed()
+        self.attempt += 1
         await self.client._sleep(seconds, self._woken)
         return not self.over
 
@@ -211,7 +206,7 @@ class StreamState(ABC, Generic[Response, Plain]):
             failure.__cause__ = error
             return await self._continue(failure)
         if response is None:
-            self.stop(cancel=False)
+            self.stop()
             return ()
         return self.read(response)
 
@@ -238,7 +233,7 @@ class StreamState(ABC, Generic[Response, Plain]):
         if self._first is None:
             self._first = type(response)()
             self._first.CopyFrom(response)
-        elif self.method.response_per_request:  # the first of a later connection has these
+        else:  # the first of a later connection has these
             response.ClearField("encoding")
             response.ClearField("fingerprint")
         self._latest = response
