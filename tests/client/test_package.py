@@ -155,11 +155,13 @@ def test_help_shows_every_option_of_a_method_by_its_name() -> None:
         "encoding: str | None = <client's default>",
         "timeout: float | None | bytepair_client.NotGiven = <client's default>",
         "add_special_tokens: bool = ...",
+        "return_exceptions: bool = False",
     ):
         assert option in shown
     with TokenizerClient("nowhere:1") as client:
         with pytest.raises(TypeError, match=r"count\(\) got an unexpected .* 'model'"):
             client.count("a", model="gpt-4o")  # type: ignore[call-arg]
         left_out: Any = NOT_GIVEN  # the default of an option
+        unset: Any = inspect.signature(client.count).parameters["limit"].default
         with pytest.raises(InvalidOption, match="encoding: must be given"):
-            client.count("a", limit=left_out, allowed_special=left_out, encoding=left_out)
+            client.count("a", limit=unset, allowed_special=left_out, encoding=left_out)
