@@ -14,6 +14,7 @@ import pytest
 from bytepair.v1 import stream_pb2
 from bytepair_client import Cancelled, InternalError, TokenizerClient, Unavailable, _base
 from support.clients import Clients
+from support.pieces import Broke
 from support.scripted_streams import ScriptedStreams, StreamAnswer, echo, reject, text
 
 UNAVAILABLE = reject(grpc.StatusCode.UNAVAILABLE)
@@ -59,18 +60,72 @@ def test_a_stream_is_retried_until_the_first_answer(
         assert len(server.metadata) == len(script)
 
 
+def test_a_quiet_source_goes_on_in_the_next_attempt(clients: Clients) -> None:
+    resumed = threading.Event()
+
+    def refuse(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        assert any(stream_pb2.DecodeStreamRequest.FromString(request).ids for request in requests)
+        yield from UNAVAILABLE(requests, context)
+
+    def note(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        for answer in echo(requests, context):
+            if b"1" in answer:
+                resumed.set()
+            yield answer
+
+    def model() -> Iterator[int]:
+        yield 1
+        resumed.wait(30)
+        yield 2
+
+    with ScriptedStreams(refuse, note) as server:
+        client = clients(server.target, encoding="e")
+        assert "".join(client.decode_stream(clients.source(model()))) == "1 2 "
+
+
+def total(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+    """Answer the last request of CountStream with the size of all text."""
+    parsed = [stream_pb2.CountStreamRequest.FromString(request) for request in requests]
+    size = sum(len(request.data) for request in parsed)
+    assert [request.HasField("config") for request in parsed].index(True) == 0
+    yield stream_pb2.CountStreamResponse(count=size, bytes_consumed=size).SerializeToString()
+
+
 @pytest.mark.slow
 def test_a_count_is_retried_with_all_of_its_text(clients: Clients) -> None:
-    def total(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
-        parsed = [stream_pb2.CountStreamRequest.FromString(request) for request in requests]
-        size = sum(len(request.data) for request in parsed)
-        assert [request.HasField("config") for request in parsed].index(True) == 0
-        yield stream_pb2.CountStreamResponse(count=size, bytes_consumed=size).SerializeToString()
-
     with ScriptedStreams(refuse_after(3), UNAVAILABLE, total) as server:
         client = clients(server.target, encoding="e", max_unary_bytes=16)
         assert client.count_stream(["ten bytes."] * 6) == 60
         assert len(server.metadata) == 3
+
+
+@pytest.mark.parametrize("is_failing", [False, True])
+def test_a_text_that_is_read_again_is_read_once_at_a_time(is_failing: bool) -> None:
+    again = threading.Event()
+    first_reader: list[threading.Thread] = []
+
+    def first() -> Iterator[str]:
+        first_reader.append(threading.current_thread())
+        yield from ["abcd"] * 12
+        again.wait(30)
+        if is_failing:
+            raise Broke
+        yield "late"
+
+    def second() -> Iterator[str]:
+        again.set()
+        first_reader[0].join(30)
+        yield from ["abcd"] * 12
+
+    class Book:
+        def __iter__(self) -> Iterator[str]:
+            return next(readings)
+
+    readings = iter([iter(()), first(), second()])  # an iterator would return itself
+    with ScriptedStreams(refuse_after(12), total) as server:
+        with TokenizerClient(server.target, encoding="e", max_unary_bytes=4) as client:
+            assert client.count_stream(Book()) == 48
+        assert len(server.metadata) == 2
 
 
 @pytest.mark.slow
@@ -117,7 +172,7 @@ def test_closing_a_stream_ends_its_attempts() -> None:
 
 
 @pytest.mark.parametrize("consumed", [2, 4])
-def test_a_stream_whose_responses_miss_ids_is_data_loss(clients: Clients, consumed: int) -> None:
+def test_a_stream_whose_responses_miss_input_is_data_loss(clients: Clients, consumed: int) -> None:
     def lose(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         for _ in requests:
             yield text("a")
@@ -129,6 +184,14 @@ def test_a_stream_whose_responses_miss_ids_is_data_loss(clients: Clients, consum
         with pytest.raises(InternalError, match=f"{consumed} of the 3 ids") as caught:
             list(clients(server.target, encoding="e").decode_stream([1, 2, 3]))
         assert caught.value.code == "DATA_LOSS"
+
+    def lose_text(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        deque(requests, maxlen=0)
+        yield stream_pb2.CountStreamResponse(bytes_consumed=consumed).SerializeToString()
+
+    lost = f"{consumed} of the 3 ids or bytes"
+    with ScriptedStreams(lose_text) as server, pytest.raises(InternalError, match=lost):
+        clients(server.target, encoding="e").count_stream(["abc"])
 
 
 class Answering:
@@ -198,13 +261,29 @@ def test_a_stream_that_always_breaks_at_one_place_is_not_retried_forever(clients
         assert len(server.metadata) == 3
 
 
+def test_failures_before_a_stream_advanced_do_not_count(clients: Clients) -> None:
+    response = stream_pb2.DecodeStreamResponse
+    breaking = Answering(response(text="a", tokens_consumed=1, encoding="e"))
+    last = Answering(response(text="a", tokens_consumed=1, encoding="e", finished=True))
+    with ScriptedStreams(breaking, breaking, breaking, last) as server:
+        client = clients(server.target, encoding="e", max_attempts=2, max_unary_bytes=4)
+        answers = list(client.with_raw_response.decode_stream([1, 2, 3, 4]))
+        assert "".join(answer.text for answer in answers) == "aaaa"
+        assert [answer.encoding for answer in answers] == ["e"] + [""] * (len(answers) - 1)
+        assert len(server.metadata) == 4
+
+
 def test_without_retries_a_stream_does_not_resume(
     clients: Clients,
 ) -> None:
     response = stream_pb2.DecodeStreamResponse
-    with ScriptedStreams(Answering(response(text="a", tokens_consumed=1, encoding="e"))) as server:
+    extra = response(text="b", tokens_consumed=1)  # of a stopping server
+    breaking = Answering(response(text="a", tokens_consumed=1, encoding="e"), extra)
+    with ScriptedStreams(breaking) as server:
         stream = clients(server.target, encoding="e", max_attempts=1).decode_stream([1])
-        assert next(stream) == "a"
-        with pytest.raises(Unavailable, match=f"the connection to {server.target} broke: gone"):
+        assert [next(stream), next(stream)] == ["a", "b"]
+        broke = f"the connection to {server.target} broke: gone"
+        with pytest.raises(Unavailable, match=broke) as caught:
             next(stream)
+        assert isinstance(caught.value.__cause__, grpc.RpcError)
         assert len(server.metadata) == 1

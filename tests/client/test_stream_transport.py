@@ -33,15 +33,16 @@ from support.serving import RunningServer
 
 
 class Model:
-    """Yields the id 64 endlessly; records when it is closed."""
+    """Yields the id 64, or another item, endlessly; records when it is closed."""
 
-    def __init__(self) -> None:
+    def __init__(self, item: Any = 64) -> None:
+        self._item = item
         self.let_go = threading.Event()
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[Any]:
         try:
             while True:
-                yield 64
+                yield self._item
                 time.sleep(0.001)
         finally:
             self.let_go.set()
@@ -209,12 +210,24 @@ def test_leaving_a_loop_cancels_the_call(clients: Clients, server: RunningServer
     assert model.let_go.wait(60)
 
 
+@pytest.mark.parametrize("item", [64, []])
+def test_closing_a_stream_ends_a_source_that_is_far_ahead(clients: Clients, item: Any) -> None:
+    model = Model(item)
+    with ScriptedStreams(Open()) as server:
+        client = clients(server.target, encoding="e", max_unary_bytes=8)
+        with client.decode_stream(iter(model)) as stream:
+            assert next(stream) == "first"
+            time.sleep(0.2)  # until there is no room for more
+        assert model.let_go.wait(60)
+
+
 def test_a_stream_that_ends_leaves_no_thread_or_task_behind(server: RunningServer) -> None:
+    before = set(threading.enumerate())
     with TokenizerClient(server.target, encoding="cl100k_base") as client:
-        for ids in ([64], iter([64]), [64, 4_000_000_000]):
+        for ids in ([64], iter([64]), [64, 4_000_000_000], Model()):
             with contextlib.suppress(UnknownTokenId):
-                list(client.decode_stream(ids))
-        wait_for(lambda: not [t for t in threading.enumerate() if t.name == "bytepair-stream"])
+                list(client.decode_stream(ids, stop=["aa"]))
+    wait_for(lambda: set(threading.enumerate()) <= before)
 
     async def tasks_after_streams() -> int:
         async with AsyncTokenizerClient(server.target, encoding="cl100k_base") as client:
@@ -257,6 +270,54 @@ def test_cancelling_the_task_that_reads_cancels_call_and_source() -> None:
     with ScriptedStreams(open_stream) as server:
         asyncio.run(main(server.target))
     assert ended == ["cancelled"]
+
+
+def test_a_source_that_ignores_its_cancellation_is_not_read_on() -> None:
+    read_on: list[bool] = []
+
+    async def model() -> Any:
+        yield 1
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(3600)
+        yield 2
+        read_on.append(True)
+
+    async def main(target: str) -> None:
+        async with AsyncTokenizerClient(target, encoding="e") as client:
+            stream = client.decode_stream(model())
+            assert await anext(stream) == "1 "
+            await stream.aclose()
+
+    with ScriptedStreams(echo) as server:
+        asyncio.run(main(server.target))
+    assert not read_on
+
+
+def test_a_source_that_never_waits_lets_other_tasks_run() -> None:
+    turns = 0
+    seen: list[int] = []
+
+    def model() -> Iterator[int]:
+        for token_id in range(20):
+            seen.append(turns)
+            yield token_id
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def main(target: str) -> None:
+        async with AsyncTokenizerClient(target, encoding="e") as client:
+            other = asyncio.create_task(take_turns())
+            async for _ in client.decode_stream(model()):
+                pass
+            other.cancel()
+
+    with ScriptedStreams(echo) as server:
+        asyncio.run(main(server.target))
+    assert seen[0] < seen[-1]
 
 
 def test_the_cancelled_error_of_a_source_is_raised() -> None:

@@ -176,16 +176,21 @@ def test_a_slow_reader_stops_the_source(client: TokenizerClient) -> None:
 
 
 def test_an_exception_of_the_source_comes_after_the_text_before_it(
-    client: TokenizerClient, clients: Clients
+    client: TokenizerClient, clients: Clients, server: RunningServer
 ) -> None:
     def model() -> Iterator[int]:
         yield from ids_of("one two 𐍈")[:-1]
         raise Broke
 
+    server.wait_for_metric("bytepair_open_streams", 0)
+    ended = {"rpc": "DecodeStream", "code": "OK"}
+    before = server.metric("bytepair_requests_total", **ended)
     for source in (model(), clients.source(model())):
         pieces, error = read(client.decode_stream(source))
         assert "".join(pieces) == "one two "
         assert isinstance(error, Broke)
+    server.wait_for_metric("bytepair_open_streams", 0)
+    assert server.metric("bytepair_requests_total", **ended) == before
 
 
 @pytest.mark.parametrize("bad", [NO_TOKEN, -1, 2**32, 2**70])
