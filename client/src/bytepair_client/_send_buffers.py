@@ -113,7 +113,7 @@ class SendBuffer(ABC, Generic[Part]):
             self.sent -= len(self._kept)
         else:
             self._pending.clear()
-            self.sent = self._given = self._settled = 0
+            self.sent = self._given = 0
         self._kept.clear()
         self._base = self._byte_base = self._settled
         self._needs_config = self.can_rewind = True
@@ -154,8 +154,8 @@ class TextBuffer(SendBuffer[bytearray]):
         super().__init__(config, max_request_bytes, bytearray)
         self._type = request
         self._settles = isinstance(config, stream_pb2.EncodeStreamConfig)
-        # The number of ids before any text is settled, all of which are the template's; and how
-        # many of them the next response repeats.
+        # The number of ids so far, which are the template's until text is settled; and how many of
+        # them the next response repeats.
         self._template_size = self._repeated = 0
         self._preceding = ""  # the last settled character
         self._last_start = -1  # of the chunks that the caller has
@@ -187,7 +187,7 @@ class TextBuffer(SendBuffer[bytearray]):
         super().put(part)
 
     def _request(self, config: Any, part: bytearray) -> Message:
-        request: Message = self._type(config=config, data=bytes(part) if part else None)
+        request: Message = self._type(config=config, data=bytes(part))
         return request
 
     def read(self, response: Any) -> bool:
@@ -201,13 +201,11 @@ class TextBuffer(SendBuffer[bytearray]):
         response.bytes_consumed += self._base
         del response.ids[: self._repeated]
         self._repeated = 0
-        if not response.finished and self.can_rewind:
-            settled = self._settle(response.bytes_consumed)
-            # A character has at most four bytes.
-            end = settled[-4:].decode(errors="ignore")
-            self._preceding = end[-1:] or self._preceding
-        if not self._preceding:
-            self._template_size += len(response.ids)
+        settled = self._settle(response.bytes_consumed)
+        # A character has at most four bytes.
+        end = settled[-4:].decode(errors="ignore")
+        self._preceding = end[-1:] or self._preceding
+        self._template_size += len(response.ids)
         return True
 
     def rewind(self, first: Any) -> None:
@@ -274,7 +272,7 @@ class IdsBuffer(SendBuffer[list[int]]):
             return False  # the response to a request consumes ids
         self._answered = response.tokens_consumed
         self.release(response)
-        if not response.pending_bytes and self.can_rewind and not response.finished:
+        if not response.pending_bytes and self.can_rewind:
             self._keep_context(self._settle(response.tokens_consumed))
         return True
 

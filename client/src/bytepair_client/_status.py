@@ -22,7 +22,7 @@ ERROR_DOMAIN: Final = "bytepair"
 
 # For errors without a reason of the service: those of gRPC or of a proxy.
 BY_STATUS: Final[Mapping[grpc.StatusCode, type[errors.TokenizerError]]] = {
-    **dict.fromkeys(set(grpc.StatusCode) - {grpc.StatusCode.OK}, errors.RequestRejected),
+    **dict.fromkeys(grpc.StatusCode, errors.RequestRejected),
     grpc.StatusCode.CANCELLED: errors.Cancelled,
     grpc.StatusCode.UNKNOWN: errors.InternalError,
     grpc.StatusCode.DEADLINE_EXCEEDED: errors.DeadlineExceeded,
@@ -69,7 +69,7 @@ def from_call(failed: Any, target: str, timeout: float | None) -> errors.Tokeniz
     """The exception for an error of grpc or grpc.aio, whose interfaces are the same. An unknown
     reason gives TokenizerError itself."""
     trailing = list(failed.trailing_metadata() or ())
-    info, fault, retry_after = _details(_value(trailing, STATUS_DETAILS_KEY))
+    info, retry_after = _details(_value(trailing, STATUS_DETAILS_KEY))
     reason = None if info is None else info.reason
     if reason is None and failed.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
         size = _MESSAGE_SIZE.search(failed.details() or "")
@@ -80,10 +80,8 @@ def from_call(failed: Any, target: str, timeout: float | None) -> errors.Tokeniz
         reason,
         _message(failed, reason, target, timeout),
         {} if info is None else info.metadata,
-        request_id=_value([*trailing, *(failed.initial_metadata() or ())], REQUEST_ID_KEY),
+        request_id=_value(trailing, REQUEST_ID_KEY),
     )
-    if isinstance(error, errors.InvalidOption) and fault.field_violations:
-        error.metadata.setdefault("field", fault.field_violations[0].field)
     if "field" in error.metadata:
         error.metadata["field"] = error.metadata["field"].removeprefix(_CONFIG)
     if isinstance(error, errors.ResourceExhausted):
@@ -103,19 +101,18 @@ def to_item(error: errors.TokenizerError) -> text_pb2.Error:
     status = grpc.StatusCode[error.code] if error.code else grpc.StatusCode.INVALID_ARGUMENT
     return text_pb2.Error(
         code=status.value[0],
-        reason=error.reason or "",
+        reason=error.reason,
         message=error.message,
         metadata=error.metadata,
     )
 
 
-def _details(serialised: object) -> tuple[Any, Any, float | None]:
-    """The service's ErrorInfo if there is one, the BadRequest, and the seconds of RetryInfo.
+def _details(serialised: object) -> tuple[Any, float | None]:
+    """The service's ErrorInfo if there is one, and the seconds of RetryInfo.
 
     Details of other types or domains, and invalid ones, are ignored.
     """
-    own, info = None, error_details_pb2.ErrorInfo()
-    fault, retry = error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
+    own, info, retry = None, error_details_pb2.ErrorInfo(), error_details_pb2.RetryInfo()
     retry_after: float | None = None
     if isinstance(serialised, bytes):
         with suppress(DecodeError):
@@ -124,9 +121,7 @@ def _details(serialised: object) -> tuple[Any, Any, float | None]:
                     own = info
                 elif detail.Unpack(retry):
                     retry_after = retry.retry_delay.ToTimedelta().total_seconds()
-                else:
-                    detail.Unpack(fault)
-    return own, fault, retry_after
+    return own, retry_after
 
 
 def _exception(
@@ -137,7 +132,7 @@ def _exception(
     **others: Any,
 ) -> errors.TokenizerError:
     if reason is None:
-        kind = BY_STATUS.get(status, errors.TokenizerError)
+        kind = BY_STATUS[status]
     else:
         kind = errors.BY_REASON.get(reason, errors.TokenizerError)
     return kind(message, code=status.name, reason=reason, metadata=metadata, **others)
