@@ -163,12 +163,19 @@ def test_broken_details_are_ignored(clients: Clients, broken: bytes) -> None:
     assert error.reason is None
 
 
-def test_the_field_of_an_invalid_option_may_be_in_bad_request(clients: Clients) -> None:
-    status = grpc.StatusCode.INVALID_ARGUMENT
-    with ScriptedServer(fail(status, "", details=details("INVALID_OPTION", status, {}))) as server:
+def test_details_that_a_proxy_adds_are_ignored(clients: Clients) -> None:
+    status = grpc.StatusCode.NOT_FOUND
+    both = details("UNKNOWN_ENCODING", status, {}) + details("X", status, {}, domain="a.example")
+    with ScriptedServer(fail(status, "gone", details=both)) as server:
+        assert isinstance(call_that_fails(clients, server), errors.UnknownEncoding)
+
+
+def test_a_request_larger_than_the_server_accepts(clients: Clients) -> None:
+    message = "Received message larger than max (11 vs. 10)"
+    with ScriptedServer(fail(grpc.StatusCode.RESOURCE_EXHAUSTED, message)) as server:
         error = call_that_fails(clients, server)
-    assert isinstance(error, errors.InvalidOption)
-    assert error.field == "a_field"
+    assert isinstance(error, errors.InputTooLarge)
+    assert (error.field, error.limit, error.metadata["size"]) == ("request", 10, "11")
 
 
 @pytest.mark.parametrize("value", ["", "x", "-1", "1.5", "²"])
@@ -188,6 +195,13 @@ def test_the_error_of_an_item_has_the_type_of_a_failed_call(reason: str) -> None
     assert str(error) == "item 3: why"
     checked = {name: value for name, value in attributes.items() if name != "retry_after"}
     assert {name: getattr(error, name) for name in checked} == checked
+    assert failures.to_item(error) == item
+
+
+def test_the_error_of_an_item_may_have_no_reason() -> None:
+    error = failures.from_item(text_pb2.Error(code=13, message="use BatchEncode"))
+    assert type(error) is errors.InternalError
+    assert (error.reason, str(error)) == (None, "use encode_batch()")
 
 
 def test_errors_can_be_pickled() -> None:
