@@ -9,9 +9,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from bytepair.v1 import context_pb2, stream_pb2
-from bytepair_client._errors import InvalidUtf8, UnknownTokenId
-from bytepair_client._send_buffers import MAX_KEPT_REQUESTS, IdsBuffer, TextBuffer, shift
+from bytepair.v1 import context_pb2, stream_pb2, text_pb2
+from bytepair_client._errors import InvalidUtf8, Unavailable, UnknownTokenId
+from bytepair_client._send_buffers import (
+    MAX_KEPT_REQUESTS,
+    MIN_CONTEXT_IDS,
+    IdsBuffer,
+    TextBuffer,
+    shift,
+)
 from bytepair_engine import (
     Encoding,
     EncodingSpec,
@@ -232,8 +238,8 @@ def test_an_interrupted_stream_of_text_gives_what_one_connection_gives(
 
 def test_ids_that_never_settle_are_kept_up_to_a_limit(caplog: pytest.LogCaptureFixture) -> None:
     buffer = IdsBuffer(stream_pb2.DecodeStreamConfig(stop=["a" * 1000]), 10)
-    for number in range(MAX_KEPT_REQUESTS + 1):
-        assert buffer.can_rewind
+    for number in range(2 * MAX_KEPT_REQUESTS + 2):
+        assert buffer.can_rewind == (number <= MAX_KEPT_REQUESTS)
         for part in buffer.parts([64] * 10):
             buffer.put(part)
         buffer.take()
@@ -241,8 +247,30 @@ def test_ids_that_never_settle_are_kept_up_to_a_limit(caplog: pytest.LogCaptureF
         buffer.read(
             stream_pb2.DecodeStreamResponse(tokens_consumed=consumed, pending_bytes=consumed)
         )
-    assert not buffer.can_rewind
     assert [record.name for record in caplog.records] == ["bytepair_client"]
+
+
+@pytest.mark.parametrize(
+    ("prefill", "errors", "is_resumed"),
+    [
+        ([], text_pb2.DECODE_ERRORS_STRICT, True),
+        ([1], text_pb2.DECODE_ERRORS_REPLACE, True),
+        ([1], text_pb2.DECODE_ERRORS_STRICT, False),  # errors count the bytes of the prefill
+    ],
+)
+def test_settled_ids_are_dropped_unless_an_error_counts_their_bytes(
+    prefill: list[int], errors: text_pb2.DecodeErrors, is_resumed: bool
+) -> None:
+    config = stream_pb2.DecodeStreamConfig(prefill_ids=prefill, errors=errors)
+    buffer = IdsBuffer(config, 8)
+    for number in range(40):
+        buffer.put([64] * 8)
+        buffer.take()
+        buffer.read(stream_pb2.DecodeStreamResponse(tokens_consumed=8 * (number + 1)))
+    assert buffer.can_rewind == is_resumed
+    if is_resumed:
+        buffer.rewind(None)
+        assert list(config.prefill_ids) == [64] * MIN_CONTEXT_IDS
 
 
 def test_a_corrected_position_changes_no_other_number_of_the_message() -> None:
@@ -267,13 +295,81 @@ def test_a_chunk_that_a_later_connection_repeats_is_dropped() -> None:
     assert read == [[0, 4], [], [], [7], [9]]
 
 
-def test_a_text_that_is_read_again_needs_the_encoding_of_the_first_response() -> None:
+def read_again(text: bytes) -> TextBuffer:
+    """The buffer of a stream whose text is read again from its start."""
     buffer = TextBuffer(context_pb2.SplitStreamConfig(), context_pb2.SplitStreamRequest, 9)
-    for _ in range(MAX_KEPT_REQUESTS + 1):
-        buffer.put(bytearray(9))
+    for part in buffer.parts(text):
+        buffer.put(part)
         buffer.take()
     assert not buffer.can_rewind
+    buffer.put(bytearray(b"pending"))
     buffer.rewind(context_pb2.SplitStreamResponse(encoding="e", fingerprint="f"))
+    return buffer
+
+
+def test_a_text_that_is_read_again_needs_the_encoding_of_the_first_response(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    buffer = read_again(b"." * 90)
+    assert buffer.can_rewind
+    assert not caplog.records  # nothing is lost
     request = context_pb2.SplitStreamRequest.FromString(buffer.take())
     config = request.config
     assert (config.encoding, config.expected_fingerprint, request.data) == ("e", "f", b"")
+    with pytest.raises(InvalidUtf8) as caught:
+        list(buffer.parts("\ud800"))
+    assert caught.value.byte_offset == 0
+
+
+@pytest.mark.parametrize(("size", "second"), [(7, 0), (97, 0), (97, 10)])
+def test_another_text_is_noticed_where_the_first_one_ended(size: int, second: int) -> None:
+    def put(text: bytes) -> None:
+        buffer = read_again(b"." * 90)
+        for _ in range(second):  # requests of a shorter reading
+            buffer.put(bytearray(b"." * 9))
+            buffer.take()
+        buffer.rewind(None)
+        for start in range(0, len(text), size):
+            buffer.put(bytearray(text[start : start + size]))
+
+    put(b"." * 90 + b"pending and more")
+    with pytest.raises(Unavailable, match="another text"):
+        put(b"." * 90 + b"another and more")
+
+
+def test_requests_after_a_break_are_no_larger() -> None:
+    buffer = IdsBuffer(stream_pb2.DecodeStreamConfig(), 10)
+    for part in buffer.parts([64] * 30):
+        buffer.put(part)
+        buffer.take()
+    buffer.rewind(None)
+    requests = [stream_pb2.DecodeStreamRequest.FromString(buffer.take()) for _ in range(3)]
+    assert [len(request.ids) for request in requests] == [10, 10, 10]
+
+
+def test_ids_of_a_template_come_once_over_all_connections() -> None:
+    config = stream_pb2.EncodeStreamConfig(encoding="e", add_special_tokens=True)
+    buffer = TextBuffer(config, stream_pb2.EncodeStreamRequest, 10)
+    buffer.put(bytearray(b"one two"))
+    read = []
+    for ids, consumed in (([1], 0), ([1], 0), ([1, 5], 3), ([6], 7)):
+        if consumed < 7:
+            buffer.rewind(None)
+            buffer.take()
+        response = stream_pb2.EncodeStreamResponse(ids=ids, bytes_consumed=consumed)
+        buffer.read(response)
+        read.append(list(response.ids))
+    assert read == [[1], [], [5], [6]]
+
+
+def test_an_offset_in_a_text_after_a_break_counts_from_its_start() -> None:
+    config = stream_pb2.EncodeStreamConfig(encoding="e")
+    buffer = TextBuffer(config, stream_pb2.EncodeStreamRequest, 10)
+    buffer.put(bytearray(b"one two "))
+    buffer.take()
+    buffer.read(stream_pb2.EncodeStreamResponse(bytes_consumed=3, ids=[1]))
+    buffer.rewind(None)
+    error = InvalidUtf8("data is not UTF-8 at byte 5", metadata={"byte_offset": "5"})
+    buffer.correct(error)
+    assert error.byte_offset == 8
+    assert config.preceding_text == "e"

@@ -171,6 +171,22 @@ def test_closing_a_stream_ends_its_attempts() -> None:
         assert len(server.metadata) < 9
 
 
+def test_a_stream_that_breaks_after_its_last_response_is_not_retried(clients: Clients) -> None:
+    def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        deque(requests, maxlen=0)
+        yield stream_pb2.DecodeStreamResponse(
+            text="a", tokens_consumed=1, finished=True
+        ).SerializeToString()
+        yield from UNAVAILABLE(requests, context)
+
+    with ScriptedStreams(answer) as server:
+        stream = clients(server.target, encoding="e").decode_stream([1])
+        assert next(stream) == "a"
+        with pytest.raises(Unavailable, match="not now"):
+            next(stream)
+        assert len(server.metadata) == 1
+
+
 @pytest.mark.parametrize("consumed", [2, 4])
 def test_a_stream_whose_responses_miss_input_is_data_loss(clients: Clients, consumed: int) -> None:
     def lose(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:

@@ -35,6 +35,7 @@ def test_a_text_in_pieces_gives_the_ids_of_the_whole(client: TokenizerClient, na
     sources: list[Any] = [
         text,
         data,
+        memoryview(data),
         [text],
         cuts(rng, text),
         cuts(rng, data),
