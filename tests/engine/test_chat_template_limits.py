@@ -177,7 +177,14 @@ def test_a_search_is_charged_by_the_product_of_both_sizes(operation: str) -> Non
         used(operation.replace("(y", "(x"), 5)
 
 
+def test_an_empty_text_is_repeated_within_the_budget() -> None:
+    rendered("{{ messages[0].content * 10**15 }}", "")
+    with pytest.raises(TemplateLimit):  # one character, but many parts
+        rendered("{{ ('a' ~ ([messages[0].content] * 3000) | join) * 10000 }}", "")
+
+
 def test_what_is_written_is_charged_by_its_size() -> None:
-    rendered("{% for a in range(60) %}{% endfor %}", LONG)
+    loops = "{% for a in range(60) %}{% for m in messages %}{{ f(m) }}{% endfor %}{% endfor %}"
+    rendered("{% macro f(m) %}{% endmacro %}" + loops, LONG)  # which reads no text
     with pytest.raises(TemplateLimit):
         rendered("{% for a in range(60) %}{{ messages[0].content }}{% endfor %}", LONG)

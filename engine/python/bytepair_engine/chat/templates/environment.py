@@ -289,7 +289,7 @@ class Environment(ImmutableSandboxedEnvironment):
             elif isinstance(owner, (dict, LoopContext)):
                 spend_deep(args)  # they are hashed or compared
                 spend_copy(owner)
-            elif isinstance(obj, (Macro, LoopContext)):
+            elif owner is self or isinstance(obj, (Macro, LoopContext)):
                 for arg in args:
                     spend_copy(arg)
             else:
