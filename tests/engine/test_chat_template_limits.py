@@ -17,17 +17,18 @@ def rendered(template: str, content: str = "a<c> b<c>c") -> None:
 @pytest.mark.parametrize(
     "template",
     [
-        "{{ 'x' * 10**9 }}",
-        "{{ messages[0].content * 10**9 }}",
-        "{{ [1] * 10**9 }}",
+        "{{ 'x' * 10**15 }}",
+        "{{ messages[0].content * 10**15 }}",
+        "{{ [1] * 10**15 }}",
         "{% for i in range(10**9) %}{% endfor %}",
         "{{ range(10**30) }}",
-        "{{ 'x' | center(10**9) }}",
-        "{{ 'x'.ljust(10**9) }}",
-        "{{ '1'.zfill(10**9) }}",
-        "{{ '%1000000000s' % 'x' }}",
+        "{{ cycler(*range(2**39)) }}",
+        "{{ 'x' | center(10**15) }}",
+        "{{ 'x'.ljust(10**15) }}",
+        "{{ '1'.zfill(10**15) }}",
+        "{{ '%1000000000000000s' % 'x' }}",
         "{{ '%.1000000000f' | format(1.0) }}",
-        "{{ '{:1000000000}'.format('x') }}",
+        "{{ '{:1000000000000000}'.format('x') }}",
         "{{ 'a' | indent(10**9) }}",
         "{{ messages | tojson(indent=10**9) }}",
         "{{ 10**100000 }}",
@@ -47,6 +48,8 @@ def rendered(template: str, content: str = "a<c> b<c>c") -> None:
             "{% set n=namespace(x=(1,), y=(1,)) %}{% for i in range(60) %}{% set n.x=(n.x, n.x) %}"
             "{% set n.y=(n.y, n.y) %}{% endfor %}" + use
             for use in (
+                "{{ '%r' % (n.x,) }}",
+                "{{ '{}'.format(n.x) }}",
                 "{{ {n.x: 1} | length }}",
                 "{{ {}[n.x] }}",
                 "{{ {}.get(n.x) }}",
@@ -95,9 +98,9 @@ def test_a_template_over_its_budget_is_stopped(template: str) -> None:
 @pytest.mark.parametrize("test", ["odd", "even", "divisibleby(3)"])
 def test_a_text_that_a_test_formats_is_within_the_limit_of_width(test: str) -> None:
     template = f"{{{{ messages[0].content is {test} }}}}"
-    rendered(template, "%9d")
+    rendered(template, "%1000d")
     with pytest.raises(TemplateLimit, match="width"):
-        rendered(template, "%9999999d")
+        rendered(template, "%1001d")
 
 
 def test_the_text_of_a_namespace_does_not_have_its_values() -> None:
@@ -138,7 +141,10 @@ def test_each_operation_is_charged(template: str) -> None:
 
 
 #: Values that are long to read.
-SIZED = "{% set x = messages[0].content %}{% set r = range(1000) %}{% set l = r | list %}"
+SIZED = (
+    "{% set x = messages[0].content %}{% set r = range(1000) %}{% set l = r | list %}"
+    "{% set e = [''] * 2000 %}{% set m = ([x[:1]] * 2000) | join('b') %}"
+)
 LONG = "y" * 200_000
 
 
@@ -154,7 +160,7 @@ def used(operation: str, times: int = 60) -> None:
         *("x == x", "x in x", "x in r", "r == r", "l == l", "x in l", "l is eq(l)"),
         *("x ~ 'a'", "x + 'a'", "'%s' % x", "'{}'.format(x)", "[x, x] | join", "l + l"),
         *("x.split('z')", "x.count('z')", "x.startswith('y')", "x | length", "x | trim"),
-        "x.upper | string",
+        *("x.upper | string", "x | replace('', x)", "''.join(e)", "m[1:]"),
         *("l.count(1)", "l.index(1)", "{'a': 1}.get(x)", "{x: 1}", "l | sort", "l | tojson"),
     ],
 )

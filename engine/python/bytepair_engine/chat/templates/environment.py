@@ -194,7 +194,7 @@ class Environment(ImmutableSandboxedEnvironment):
             name: nodes.Expr = nodes.Const(None)
             if value is not None:
                 name = nodes.Name(value.name, "load")
-            loop.body.insert(0, _call("entered", name, loop.lineno))
+            loop.body.insert(0, _call("entered", name))
             if loop.test is not None:
                 # Values that fail the test do not reach `entered`, so they are charged here.
                 tested = nodes.Call(nodes.EnvironmentAttribute("tested"), [], [], None, None)
@@ -285,7 +285,7 @@ class Environment(ImmutableSandboxedEnvironment):
             if isinstance(owner, str):
                 spend_text(len(owner))
             elif isinstance(owner, (list, tuple, range)):
-                spend_deep(owner if not isinstance(owner, range) else list(owner))
+                spend_deep(owner)
             elif isinstance(owner, (dict, LoopContext)):
                 spend_deep(args)  # they are hashed or compared
                 spend_copy(owner)
@@ -323,12 +323,9 @@ class Environment(ImmutableSandboxedEnvironment):
         return datetime.fromisoformat(self._date()).strftime(str(form))
 
 
-def _call(method: str, argument: nodes.Expr, line: int) -> nodes.ExprStmt:
+def _call(method: str, argument: nodes.Expr) -> nodes.ExprStmt:
     attribute = nodes.EnvironmentAttribute(method)
-    called = nodes.Call(attribute, [argument], [], None, None)
-    statement = nodes.ExprStmt(called)
-    statement.set_lineno(line)
-    return statement
+    return nodes.ExprStmt(nodes.Call(attribute, [argument], [], None, None))
 
 
 def _mark_ends(node: nodes.Node) -> None:
@@ -340,7 +337,7 @@ def _mark_ends(node: nodes.Node) -> None:
         for item in value:
             marked.append(item)
             if isinstance(item, nodes.For):
-                marked.append(_call("left", nodes.Const(None), item.lineno))
+                marked.append(_call("left", nodes.Const(None)))
             elif isinstance(item, nodes.Node) and not isinstance(item, nodes.Macro):
                 _mark_ends(item)
         setattr(node, field, marked)

@@ -103,10 +103,8 @@ class Traced(str):
         return joined((other, self)) if isinstance(other, str) else NotImplemented
 
     def __mul__(self, times: SupportsIndex) -> Traced:
-        count = max(0, times.__index__())
-        spend_text(count * len(self))
-        if not self.template:
-            return Traced(str(self) * count)
+        # The operator is charged for each character, but a text may have more ranges.
+        count = max(0, times.__index__()) if self else 1
         spend_text(count * len(self.template) * 16)
         return joined([self] * count)
 
@@ -122,7 +120,6 @@ class Traced(str):
         start, stop, step = key.indices(len(self))
         if step == 1:
             return self.part(start, max(start, stop))
-        spend_text(len(self))
         result = str.__getitem__(self, key)
         if step != -1:
             return Traced(result)
@@ -163,7 +160,6 @@ class Traced(str):
         return self._separated(str.rsplit(self, sep, maxsplit), sep)
 
     def _separated(self, pieces: list[str], sep: str | None) -> list[str]:
-        spend_text(len(self))
         if sep is None:
             return [*self._parts(pieces)]
         found: list[str] = []
@@ -174,7 +170,6 @@ class Traced(str):
         return found
 
     def splitlines(self, keepends: bool = False) -> list[str]:
-        spend_text(len(self))
         lines = self._parts(str.splitlines(self, keepends=True))
         if keepends:
             return [*lines]
