@@ -279,7 +279,7 @@ class IdsBuffer(SendBuffer[list[int]]):
     def release(self, response: stream_pb2.DecodeStreamResponse) -> None:
         name = response.WhichOneof("content") or "data"
         output: str | bytes = getattr(response, name)
-        repeated = max(0, self._delivered - self._output)
+        repeated = self._delivered - self._output
         self._output += len(output)
         self._output_bytes += len(output.encode() if isinstance(output, str) else output)
         self._delivered = max(self._delivered, self._output)

@@ -131,7 +131,7 @@ class _TaskState(StreamState[Response, Plain]):
         self.lock = nullcontext()
         self._change = asyncio.Event()
         self._filling: Any = None  # the task that reads the source
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop: Any = None  # that of the call
 
     def changed(self) -> None:
         self._change.set()
@@ -153,8 +153,6 @@ class _TaskState(StreamState[Response, Plain]):
         self.call = Responses(call)
         self._loop = asyncio.get_running_loop()
         if source is not None:
-            if self._filling is not None:
-                self._filling.cancel()
             self._filling = self._loop.create_task(self.fill(source, self.readings))
 
     async def _requests(self, attempt: int) -> AsyncIterator[bytes]:
@@ -190,7 +188,7 @@ class _TaskState(StreamState[Response, Plain]):
 
     def drop(self) -> None:
         """Stop, from any thread, because any may run the garbage collector."""
-        if self.call is not None and self._loop is not None and not self._loop.is_closed():
+        if self.call is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.stop)
 
 
@@ -248,8 +246,6 @@ class Responses(Generic[Response]):
                 self._has_status.set()
         except asyncio.CancelledError:
             pass  # the reader is cancelled too
-        finally:
-            status.close()
 
 
 def _is_of_a_write(error: grpc.aio.AioRpcError) -> bool:
