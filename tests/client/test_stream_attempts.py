@@ -289,6 +289,24 @@ def test_failures_before_a_stream_advanced_do_not_count(clients: Clients) -> Non
         assert len(server.metadata) == 4
 
 
+def test_a_stream_with_too_much_pending_says_why_it_does_not_resume(clients: Clients) -> None:
+    def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        consumed = 0
+        for request in requests:
+            consumed += len(stream_pb2.DecodeStreamRequest.FromString(request).ids)
+            yield stream_pb2.DecodeStreamResponse(
+                tokens_consumed=consumed, pending_bytes=1, encoding="e"
+            ).SerializeToString()
+        yield from UNAVAILABLE(requests, context)
+
+    with ScriptedStreams(answer) as server:
+        client = clients(server.target, encoding="e", max_unary_bytes=4)
+        with pytest.raises(Unavailable, match="broke: not now") as caught:
+            list(client.decode_stream(range(12)))
+        assert "too much of it was pending" in caught.value.__notes__[0]
+        assert len(server.metadata) == 1
+
+
 def test_without_retries_a_stream_does_not_resume(
     clients: Clients,
 ) -> None:
@@ -302,4 +320,5 @@ def test_without_retries_a_stream_does_not_resume(
         with pytest.raises(Unavailable, match=broke) as caught:
             next(stream)
         assert isinstance(caught.value.__cause__, grpc.RpcError)
+        assert not hasattr(caught.value, "__notes__")
         assert len(server.metadata) == 1

@@ -273,12 +273,15 @@ def test_cancelling_the_task_that_reads_cancels_call_and_source() -> None:
 
 
 def test_a_source_that_ignores_its_cancellation_is_not_read_on() -> None:
+    ended: list[bool] = []
     read_on: list[bool] = []
 
     async def model() -> Any:
         yield 1
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(3600)
+        await asyncio.sleep(0.01)
+        ended.append(True)
         yield 2
         read_on.append(True)
 
@@ -287,10 +290,36 @@ def test_a_source_that_ignores_its_cancellation_is_not_read_on() -> None:
             stream = client.decode_stream(model())
             assert await anext(stream) == "1 "
             await stream.aclose()
+            assert ended  # before the stream
 
     with ScriptedStreams(echo) as server:
         asyncio.run(main(server.target))
     assert not read_on
+
+
+def test_a_stream_may_be_dropped_after_its_loop() -> None:
+    async def main(target: str) -> Any:
+        async with AsyncTokenizerClient(target, encoding="e") as client:
+            stream = client.decode_stream([1])
+            assert await anext(stream) == "1 "
+        return stream
+
+    with ScriptedStreams(echo) as server:
+        asyncio.run(main(server.target))
+    gc.collect()  # an error would be a warning of pytest
+
+
+def test_a_stream_may_be_closed_while_its_call_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedStreams(Open()) as server, TokenizerClient(server.target, encoding="e") as client:
+        stream = client.decode_stream([1])
+        start = client._start
+
+        def close(*arguments: Any) -> Any:
+            stream.close()
+            return start(*arguments)
+
+        monkeypatch.setattr(client, "_start", close)
+        assert list(stream) == []
 
 
 def test_a_source_that_never_waits_lets_other_tasks_run() -> None:
