@@ -14,7 +14,7 @@ import pytest
 from bytepair.v1 import stream_pb2
 from bytepair_client import Cancelled, InternalError, TokenizerClient, Unavailable, _base
 from support.clients import Clients
-from support.pieces import Broke
+from support.pieces import Broke, read
 from support.scripted_streams import ScriptedStreams, StreamAnswer, echo, reject, text
 
 UNAVAILABLE = reject(grpc.StatusCode.UNAVAILABLE)
@@ -77,10 +77,13 @@ def test_a_quiet_source_goes_on_in_the_next_attempt(clients: Clients) -> None:
         yield 1
         resumed.wait(30)
         yield 2
+        raise Broke
 
     with ScriptedStreams(refuse, note) as server:
         client = clients(server.target, encoding="e")
-        assert "".join(client.decode_stream(clients.source(model()))) == "1 2 "
+        pieces, error = read(client.decode_stream(clients.source(model())))
+    assert "".join(pieces) == "1 2 "
+    assert isinstance(error, Broke)
 
 
 def total(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
