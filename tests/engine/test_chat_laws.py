@@ -93,6 +93,9 @@ def test_counts_equal_the_number_of_ids_and_add_up(name: str, data: Any) -> None
     limited = count_chat(messages, **given_chat, limit=limit)
     assert limited.limit_exceeded == (counted.count > limit)
     assert limited.count == min(counted.count, limit + 1)
+    if limited.limit_exceeded:
+        parted = (limited.message_counts, limited.tools_count, limited.frame_count)
+        assert parted == ((), 0, 0)
 
 
 @pytest.mark.parametrize("name", list_chat_formats())
@@ -142,10 +145,15 @@ def test_tokens_that_the_caller_counted_are_added_and_make_an_estimate(name: str
 
     text = {"type": "text", "text": "hello"}
     plain = count([text])
-    more = count([text, {"type": "counted_tokens", "tokens": 85}])
+    parts = [text, {"type": "counted_tokens", "tokens": 85}]
+    more = count(parts)
     # Text ends at a part, so a single text may become two.
     assert 85 <= more.count - plain.count <= 86
     assert more.accuracy == "estimate"
+    if get_chat_format(name).encodes:
+        chat = [{"role": "user", "content": parts}]
+        with pytest.raises(InvalidChat, match="part_not_supported"):
+            encode_chat(chat, encoding=encoding_for(name), format=name)
 
 
 def test_runs_are_one_text_and_pieces_are_not() -> None:

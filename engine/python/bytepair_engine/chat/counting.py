@@ -102,7 +102,7 @@ def count_chat(
     if limit is not None and exceeds(
         encoding, chosen.layout(chat, encoding), limit, disallowed_special
     ):
-        return _result(chosen, chat, [], limit)
+        return _result(chosen, chat, [0, 0], limit)
     counts = Counter(chosen, encoding, disallowed_special).counts(chat)
     return _result(chosen, chat, counts, None)
 
@@ -160,16 +160,15 @@ def read_chat(
 
 
 def _result(chosen: ChatFormat, chat: Chat, counts: list[int], limit: int | None) -> ChatCount:
-    exceeded = limit is not None
     return ChatCount(
         sum(counts) if limit is None else limit + 1,
-        exceeded,
+        limit is not None,
         chosen.accuracy_of(chat),
         chosen.audience,
         chosen.source,
-        () if exceeded else tuple(counts[:TOOLS]),
-        0 if exceeded else counts[TOOLS],
-        0 if exceeded else counts[FRAME],
+        tuple(counts[:TOOLS]),
+        counts[TOOLS],
+        counts[FRAME],
     )
 
 
