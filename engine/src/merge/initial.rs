@@ -84,11 +84,7 @@ impl Characters {
             for two in token.windows(2) {
                 let place = &mut characters.ascii[kinds(two[0], two[1])];
                 if *place == NO_RANK {
-                    *place = if token.len() == 2 {
-                        rank
-                    } else {
-                        rank | LONGER
-                    };
+                    *place = rank | if token.len() == 2 { 0 } else { LONGER };
                 }
             }
         }
@@ -167,11 +163,7 @@ impl Characters {
             [first, second, ..] => self.ascii[kinds(first, second)],
             _ => NO_RANK,
         };
-        let before = if start == 0 {
-            NO_RANK
-        } else {
-            ranks(start - 1)
-        };
+        let before = start.checked_sub(1).map_or(NO_RANK, ranks);
         let made_first = ranks(start) < (before & !LONGER).min(ranks(start + 1) & !LONGER);
         if made_first && text[start + 1].is_ascii() {
             Opening { first: 2, len: 2 }

@@ -33,6 +33,7 @@ pub struct Part {
 #[derive(Debug, Default)]
 pub struct Merger {
     ids: Vec<u32>,
+    short: Parts,
     heap: HeapMerge,
     /// The tokens of a window and of the next one.
     windows: [Vec<Part>; 2],
@@ -46,23 +47,11 @@ impl Merger {
     pub fn merge(&mut self, vocabulary: &Vocabulary, piece: &[u8]) -> &[u32] {
         self.ids.clear();
         if piece.len() <= SHORT {
-            self.merge_short(vocabulary, piece);
+            self.merges += self.short.run(vocabulary, piece, &mut self.ids);
         } else {
             self.merge_windows(vocabulary, piece, WINDOW);
         }
         &self.ids
-    }
-
-    fn merge_short(&mut self, vocabulary: &Vocabulary, piece: &[u8]) {
-        // Padded, so that every key is read with one load.
-        let mut text = [0; SHORT + 16];
-        text[..piece.len()].copy_from_slice(piece);
-        let mut parts = Parts::of(vocabulary, &text, piece.len());
-        while let Some(at) = parts.lowest() {
-            parts.merge(vocabulary, &text, at);
-            self.merges += 1;
-        }
-        self.ids.extend(parts.ids());
     }
 
     fn merge_windows(&mut self, vocabulary: &Vocabulary, piece: &[u8], window: usize) {

@@ -53,7 +53,7 @@ impl Vocabulary {
     }
 
     /// Returns the rank of the `len` bytes from `start`; `NO_RANK` if they are no token.
-    #[inline]
+    #[inline(always)]
     pub fn rank(&self, text: &[u8], start: usize, len: usize) -> u32 {
         if len == 2 {
             return self.pairs[(text[start] as usize) << 8 | text[start + 1] as usize];
