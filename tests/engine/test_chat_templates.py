@@ -297,6 +297,8 @@ def test_fitting_counts_the_kept_messages() -> None:
         "{{ {}.keys() - [] }}",
         "{{ [] - {}.keys() }}",
         "{{ dict[1].fromkeys }}",
+        "{{ dict.fromkeys([]) }}",
+        "{{ dict.update(messages[0], {}) }}",
         "{{ messages[0].content.encode() }}",
         "{{ 1 / 0 }}",
     ],

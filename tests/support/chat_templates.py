@@ -58,7 +58,7 @@ SPINNING: Final = (
     "{% for a in l %}{% set z = x in r %}{% endfor %}",
     "{% for a in l %}{% set z = r.count(x) %}{% endfor %}",
     "{% for a in l %}{% set z = x in dict(a=l).values() %}{% endfor %}",
-    "{% for a in l %}{% set z = dict.fromkeys(l) %}{% endfor %}",
+    "{% for a in l %}{% set z = dict([(1, l)]) %}{% endfor %}",
     "{% for a in l %}{% set z = cycler(*l) %}{% endfor %}",
     "{% macro f() %}{{ varargs[0] }}{% endmacro %}{% for a in l %}{{ f(*l) }}{% endfor %}",
     "{% for a in l %}{% for b in l %}{% set z = namespace(a=1) %}{% endfor %}{% endfor %}",

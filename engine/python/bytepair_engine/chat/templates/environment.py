@@ -48,6 +48,7 @@ _METHODS: Final[tuple[tuple[type, frozenset[str]], ...]] = (
     (list, frozenset({"copy", "count", "index"})),
     (tuple, frozenset({"count", "index"})),
     *((view, frozenset()) for view in VIEWS),
+    (type, frozenset()),  # dict.update would change values of the request and of the operator
 )
 _REFUSED: Final = (
     nodes.Extends,
