@@ -14,6 +14,7 @@ from bytepair_engine import (
     load_encoding,
 )
 from bytepair_engine.backends.cores import BackendName
+from bytepair_engine.vocabulary.special_names import SpecialNames
 from hypothesis import given
 from hypothesis import strategies as st
 from support.engines import BACKENDS, Load
@@ -161,3 +162,21 @@ def test_text_never_becomes_a_special_token_without_permission(text: str) -> Non
         assert not any(encoding.is_special_id(i) for i in ids)
         assert encoding.decode(ids) == text
         assert ids == encoding.encode_ordinary(text)
+
+
+@given(st.frozensets(st.text("ab|\n", min_size=1), max_size=9), st.text("ab|\n"))
+def test_names_are_found_leftmost_and_longest(names: frozenset[str], text: str) -> None:
+    expected: list[str] = []
+    start = 0
+    while start < len(text):
+        name = max((name for name in names if text.startswith(name, start)), key=len, default="")
+        expected += [name] * bool(name)
+        start += len(name) or 1
+    found = SpecialNames(names).finditer(text, len(text))
+    assert [match.group() for match in found] == expected
+
+
+def test_names_may_begin_with_each_other_many_times() -> None:
+    names = SpecialNames(frozenset("a" * size for size in range(1, 1000)))
+    found = names.finditer("a" * 2500, 2500)
+    assert [len(match.group()) for match in found] == [999, 999, 502]

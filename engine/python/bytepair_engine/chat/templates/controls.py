@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from functools import lru_cache
 
 from bytepair_engine.chat.layout import Control
 from bytepair_engine.chat.templates.traced import ranges_of
-
-
-@lru_cache(maxsize=64)
-def finder_of(tokens: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern that matches the longest special token at a position."""
-    ordered = sorted((token for token in tokens if token), key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, ordered)) or r"(?!)")
+from bytepair_engine.vocabulary.special_names import SpecialNames
 
 
 def pieces(
-    rendered: list[tuple[str, int]], finder: re.Pattern[str]
+    rendered: list[tuple[str, int]], names: SpecialNames
 ) -> Iterable[tuple[str | Control, int]]:
     """Yield control tokens and texts with their owners.
 
@@ -31,25 +23,25 @@ def pieces(
         for number, (start, stop) in enumerate(ranges_of(made)):
             if start or number:
                 # Input, which may be empty, comes before this range.
-                yield from _controls(run, finder)
+                yield from _controls(run, names)
                 run = []
                 if end < start:
                     yield plain[end:start], owner
             run.append((plain[start:stop], owner))
             end = stop
         if end < len(plain):
-            yield from _controls(run, finder)
+            yield from _controls(run, names)
             run = []
             yield plain[end:], owner
-    yield from _controls(run, finder)
+    yield from _controls(run, names)
 
 
 def _controls(
-    run: list[tuple[str, int]], finder: re.Pattern[str]
+    run: list[tuple[str, int]], names: SpecialNames
 ) -> Iterable[tuple[str | Control, int]]:
     """Yield the pieces of a run. The owner of a control token is that of its first character."""
     joined = "".join([text for text, _ in run])
-    spans = [(found.start(), found.end()) for found in finder.finditer(joined)][::-1]
+    spans = [(found.start(), found.end()) for found in names.finditer(joined, len(joined))][::-1]
     start = end = 0
     for text, owner in run:
         stop = start + len(text)

@@ -18,11 +18,12 @@ from bytepair_engine.chat.json_text import NotJson, parse
 from bytepair_engine.chat.layout import FRAME, TOOLS, Control, Layout
 from bytepair_engine.chat.messages import Message
 from bytepair_engine.chat.templates.budget import Budget, limited
-from bytepair_engine.chat.templates.controls import finder_of, pieces
+from bytepair_engine.chat.templates.controls import pieces
 from bytepair_engine.chat.templates.environment import Environment
 from bytepair_engine.chat.templates.traced import Traced
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import InvalidOption
+from bytepair_engine.vocabulary.special_names import special_names
 
 Arguments = Literal["object", "text"]
 
@@ -164,9 +165,9 @@ class TemplateFormat(ChatFormat):
         self.check_options(chat)
         self.check_messages(chat)
         layout = Layout()
-        finder = finder_of(tuple(encoding.special_tokens))
+        names = special_names(frozenset(encoding.special_tokens))
         texts: list[str] = []
-        for piece, owner in pieces(self._rendered(chat), finder):
+        for piece, owner in pieces(self._rendered(chat), names):
             if texts and (owner != layout.owner or isinstance(piece, Control)):
                 layout.add("".join(texts))
                 texts = []
