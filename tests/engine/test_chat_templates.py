@@ -95,6 +95,7 @@ def controls(segments: list[str | Control]) -> int:
         ("('<c>' ~ x) | list | join", 1),
         ("['<c>', x] | first ~ (['<c>', x] | last)", 1),
         ("['<c>', x] | map('upper') | map('lower') | join", 1),
+        ("{'user': '<c>'}[messages[0].role] ~ ['<c>', x][0] ~ ({'a': ('<c>',)}.a | first)", 3),
         ("namespace(a='<c>' ~ x).a", 1),
         ("dict(a='<c>' ~ x)['a']", 1),
         ("cycler('<c>', x).next()", 1),

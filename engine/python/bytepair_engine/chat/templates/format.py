@@ -120,7 +120,6 @@ class TemplateFormat(ChatFormat):
         environment = Environment(_entered, _date)
         try:
             tree = environment.parsed(template)
-            used = meta.find_undeclared_variables(tree)
             names = {node.attr for node in tree.find_all(nodes.Getattr)}
             names |= {
                 node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)
@@ -128,6 +127,8 @@ class TemplateFormat(ChatFormat):
             code = environment.compile(tree)
             assert isinstance(code, CodeType)
             self._compiled = Template.from_code(environment, code, environment.globals)
+            # Last: it folds lists and dictionaries of the tree into constants without provenance.
+            used = meta.find_undeclared_variables(tree)
         except TemplateSyntaxError as error:
             raise BadTemplate(name, error.lineno, error.message or "syntax error") from None
         except (TemplateError, RecursionError, SyntaxError, ValueError, TypeError) as error:
