@@ -65,6 +65,12 @@ def rendered(template: str, content: str = "a<c> b<c>c") -> None:
             for use in (
                 "{{ n.x is lower }}",
                 "{{ n.x is upper }}",
+                "{{ n.x is filter }}",
+                "{{ n.x is test }}",
+                "{{ [1] | map(n.x) | list }}",
+                "{{ 1 | round(2, n.x) }}",
+                "{{ 1 | round(2, method=n.x) }}",
+                "{{ [{}] | join(attribute=n.x) }}",
                 "{{ {'a': n.x}.values() }}",
                 "{{ {'a': n.x}.items() | list }}",
                 "{% call dict(a=n.x) %}{% endcall %}",
@@ -161,13 +167,21 @@ def used(operation: str, times: int = 60) -> None:
         *("x ~ 'a'", "x + 'a'", "'%s' % x", "'{}'.format(x)", "[x, x] | join", "l + l"),
         *("x.split('z')", "x.count('z')", "x.startswith('y')", "x | length", "x | trim"),
         *("x.upper | string", "x | replace('', x)", "''.join(e)", "m[1:]"),
-        *("l.count(1)", "l.index(1)", "{'a': 1}.get(x)", "{x: 1}", "l | sort", "l | tojson"),
+        *("[] | unique(attribute=x) | list", "[] | groupby(attribute=x)", "l.count(1)"),
+        *("l.index(1)", "{'a': 1}.get(x)", "{x: 1}", "l | sort", "l | tojson"),
     ],
 )
 def test_an_operation_is_charged_by_the_size_of_what_it_reads(operation: str) -> None:
     used("a")  # the loop alone is within the budget
     with pytest.raises(TemplateLimit):
         used(operation)
+
+
+@pytest.mark.parametrize("operation", ["x | select('none')", "x | reject('string')"])
+def test_values_that_a_filter_drops_are_charged(operation: str) -> None:
+    used(operation, 10)  # not yet filtered
+    with pytest.raises(TemplateLimit):
+        used(operation + " | list", 10)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,13 @@ import functools
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from types import GeneratorType
 from typing import Any, Final, cast
 
-from jinja2 import Undefined
+from jinja2 import Environment, Undefined, pass_environment
 from jinja2.filters import FILTERS as DEFAULT_FILTERS
+from jinja2.filters import make_attrgetter
 from jinja2.tests import TESTS as DEFAULT_TESTS
 
 from bytepair_engine.chat.errors import TemplateLimit
@@ -21,7 +22,7 @@ from bytepair_engine.chat.templates.traced import MAX_WIDTH, Traced, text
 #: Jinja2's filters that neither create text nor walk nested values.
 _SHALLOW: Final = (
     "abs", "count", "d", "default", "first", "float", "items", "last", "length",
-    "list", "map", "reject", "rejectattr", "reverse", "select", "selectattr",
+    "list", "map", "rejectattr", "reverse", "selectattr",
 )  # fmt: skip
 #: Jinja2's filters that walk all of a value.
 _DEEP: Final = ("dictsort", "groupby", "max", "min", "sort", "unique", "wordcount")
@@ -73,11 +74,13 @@ def _replace(value: Any, old: Any, new: Any, count: int | None = None) -> str:
     return found.replace(text(old), text(new), -1 if count is None else count)
 
 
-def _join(value: Any, d: Any = NO_TEXT, attribute: str | int | None = None) -> str:
-    items = list(value)
+@pass_environment
+def _join(
+    environment: Environment, value: Any, d: Any = NO_TEXT, attribute: str | int | None = None
+) -> str:
     if attribute is not None:
-        items = [item[attribute] if isinstance(item, Mapping) else None for item in items]
-    return Traced.of(text(d)).join([text(item) for item in items])
+        value = map(make_attrgetter(environment, attribute), value)
+    return Traced.of(text(d)).join(map(text, value))
 
 
 def _indent(value: Any, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
@@ -150,18 +153,29 @@ def _tojson(
     return result
 
 
-def _metered(values: Iterator[Any]) -> Iterator[Any]:
+def _metered(values: Iterable[Any]) -> Iterator[Any]:
     for value in values:
         spend(1)
         yield value
+
+
+def _choosing(name: str) -> Callable[..., Any]:
+    """A filter that drops values, which nothing else charges."""
+    function = DEFAULT_FILTERS[name]
+
+    @functools.wraps(function)
+    def chosen(context: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(context, _metered(value or ()), *args, **kwargs)
+
+    return chosen
 
 
 def _remainder(name: str) -> Callable[..., Any]:
     """A test by the operator `%`, which formats a text: within limits."""
     function = _PLAIN_TESTS[name]
 
-    def tested(value: Any, *args: Any) -> Any:
-        return function(Traced.of(value) if isinstance(value, str) else value, *args)
+    def tested(value: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(Traced.of(value) if isinstance(value, str) else value, *args, **kwargs)
 
     return tested
 
@@ -177,6 +191,8 @@ def _spending(function: Callable[..., Any], *, deep: bool) -> Callable[..., Any]
         else:
             for arg in args[:2]:
                 spend_copy(arg)
+        for option in (*args[2:], *kwargs.values()):
+            spend_deep(option)  # it may be hashed, or be a name that is written in an error
         result = function(*args, **kwargs)
         return _metered(result) if isinstance(result, GeneratorType) else result
 
@@ -202,6 +218,8 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
             ("int", _int),
             ("round", _round),
             ("center", _center),
+            ("reject", _choosing("reject")),
+            ("select", _choosing("select")),
             ("tojson", _tojson),
             ("string", text),
             # Nothing is escaped, so `safe` has nothing to prevent.
@@ -216,7 +234,7 @@ TESTS: Final[dict[str, Callable[..., Any]]] = {
     **{
         name: _spending(_PLAIN_TESTS[name], deep=True)
         for name in ("==", "eq", "equalto", "!=", "ne", "<", "lt", "lessthan", "in", "<=", "le",
-                     ">=", "ge", ">", "gt", "greaterthan", "lower", "upper")
+                     ">=", "ge", ">", "gt", "greaterthan", "lower", "upper", "filter", "test")
     },
     **{
         name: _spending(_remainder(name), deep=True) for name in ("odd", "even", "divisibleby")
