@@ -385,9 +385,19 @@ def test_templates_are_loaded_from_files(tmp_path: Any) -> None:
     assert load_template("mine", plain_file).fingerprint != chosen.fingerprint
     with pytest.raises(BadTemplate, match="sha256"):
         load_template("mine", config, sha256="0" * 64)
-    config.write_text("{}")
-    with pytest.raises(BadTemplate, match="chat_template"):
-        load_template("mine", config)
+    named: list[Any] = [
+        {"name": name, "template": text} for name, text in (("a", "x"), ([], "y"), ("b", 1))
+    ]
+    config.write_text(json.dumps({"chat_template": ["z", *named]}))
+    chosen = load_template("mine", config, template="a")
+    assert encode_chat(chat, encoding=ENCODING, format=chosen).segments == ["x"]
+    for missing in ("b", "c", "default"):
+        with pytest.raises(BadTemplate, match="chat_template"):
+            load_template("mine", config, template=missing)
+    for invalid in ("{}", "[]"):
+        config.write_text(invalid)
+        with pytest.raises(BadTemplate, match="chat_template"):
+            load_template("mine", config)
 
 
 @pytest.mark.parametrize(

@@ -70,10 +70,8 @@ def _from_config(name: str, source: str, which: str) -> tuple[str, dict[str, Any
         raise BadTemplate(name, None, "the file is not JSON") from None
     templates = config.get("chat_template") if isinstance(config, dict) else None
     if isinstance(templates, list):
-        named = {
-            item.get("name"): item.get("template") for item in templates if isinstance(item, dict)
-        }
-        templates = named.get(which)
+        items = [item for item in templates if isinstance(item, dict) and item.get("name") == which]
+        templates = items[-1].get("template") if items else None
     if not isinstance(templates, str):
         raise BadTemplate(name, None, "the file has no chat_template of this name")
     tokens: dict[str, Any] = {}
