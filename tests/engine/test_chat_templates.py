@@ -81,6 +81,7 @@ def controls(segments: list[str | Control]) -> int:
         ("('<c>' ~ x).upper() | lower", 1),
         ("('<c>' ~ x) | capitalize", 1),
         ("('<c>' ~ x) | title | lower", 1),
+        ("('ß ß ß ' ~ x[:4] ~ 'abc') | title | lower", 0),  # title makes it longer
         ("x | tojson ~ '<c>'", 1),
         ("{'<c>': x} | tojson", 0),
         ("{'<c>': x}", 0),
