@@ -6,28 +6,20 @@ import json
 from typing import Any
 
 import pytest
-from bytepair_engine import EncodingSpec, extend_encoding, get_encoding, load_encoding
+from bytepair_engine import extend_encoding, get_encoding
 from bytepair_engine.chat import (
     BadTemplate,
-    ChatFormatMismatch,
-    ChatOptions,
     Control,
     InvalidChat,
     count_chat,
     encode_chat,
-    fit_chat,
 )
-from bytepair_engine.chat.templates import TemplateFormat, load_template
-from bytepair_engine.errors import InvalidOption
+from bytepair_engine.chat.templates import TemplateFormat
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.chat_templates import CHATML, TOOLS, plain
-from support.chats import ADVERSARIAL, encoding_for, texts
+from support.chat_templates import CHATML, ENCODING, TOOLS, controls, plain
+from support.chats import encoding_for, texts
 
-#: Part of every input below, so that it becomes a control token if mistaken for the template's.
-ENCODING = extend_encoding(
-    get_encoding("o200k_base"), ["<c>", "<>", "<|im_start|>", "<|im_end|>"], name="t"
-)
 INPUT = "a<c> b<c>c"
 
 
@@ -39,10 +31,6 @@ def rendered(template: str, content: str = INPUT, **given_options: Any) -> list[
 
 def written(segments: list[str | Control]) -> str:
     return "".join(s.name if isinstance(s, Control) else s for s in segments)
-
-
-def controls(segments: list[str | Control]) -> int:
-    return sum(isinstance(segment, Control) for segment in segments)
 
 
 @pytest.mark.parametrize(
@@ -257,28 +245,6 @@ def test_control_tokens_depend_on_the_structure_only(data: Any, template: str) -
     assert controlled(lambda: data.draw(texts)) == controlled(lambda: "x")
 
 
-def test_a_template_renders_the_same_as_the_hand_written_format() -> None:
-    chat = [
-        {"role": role, "content": text} for text in ADVERSARIAL for role in ("user", "assistant")
-    ]
-    given_chat: Any = {"encoding": encoding_for("chatml"), "disallowed_special": ()}
-    by_hand = encode_chat(chat, format="chatml", **given_chat)
-    found = encode_chat(chat, format=TemplateFormat("mine", CHATML), **given_chat)
-    assert found.ids == by_hand.ids
-    assert found.message_spans == by_hand.message_spans
-
-
-def test_fitting_counts_the_kept_messages() -> None:
-    chosen = TemplateFormat("mine", CHATML)
-    chat = [{"role": ("user", "assistant")[n % 2], "content": "word " * n} for n in range(30)]
-    encoding = encoding_for("chatml")
-    found = fit_chat(chat, 200, encoding=encoding, format=chosen)
-    kept = count_chat([chat[n] for n in found.kept], encoding=encoding, format=chosen)
-    assert found.count == kept.count <= 200
-    by_hand = fit_chat(chat, 200, encoding=encoding, format="chatml")
-    assert found.kept == by_hand.kept
-
-
 @pytest.mark.parametrize(
     "template",
     [
@@ -337,114 +303,3 @@ def test_a_syntax_error_in_a_template_is_rejected_with_its_line(template: str, l
     with pytest.raises(BadTemplate) as rejected:
         TemplateFormat("mine", template)
     assert rejected.value.line == line
-
-
-def test_templates_see_the_date_of_the_request() -> None:
-    chosen = TemplateFormat("mine", "{{ strftime_now('%d %b %Y') }}")
-    chat = [{"role": "user", "content": ""}]
-    with pytest.raises(InvalidOption):
-        count_chat(chat, encoding=ENCODING, format=chosen)
-    options = ChatOptions(current_date="2026-11-24")
-    found = encode_chat(chat, encoding=ENCODING, format=chosen, options=options)
-    assert found.segments == ["24 Nov 2026"]
-    clock = TemplateFormat("mine", "{{ strftime_now('%H:%M') }}")
-    with pytest.raises(InvalidChat, match="time"):
-        count_chat(chat, encoding=ENCODING, format=clock, options=options)
-
-
-def test_only_declared_options_and_encodings_are_accepted() -> None:
-    template = "{% if think %}<c>{% endif %}{{ messages[0].content }}"
-    chosen = TemplateFormat("mine", template, options={"think": ("true", "false")}, encodings=["t"])
-    chat = [{"role": "user", "content": "x"}]
-    for value, expected in (("true", 1), ("false", 0)):
-        options = ChatOptions(format_options={"think": value})
-        found = encode_chat(chat, encoding=ENCODING, format=chosen, options=options)
-        assert controls(found.segments) == expected
-    with pytest.raises(InvalidOption):
-        count_chat(
-            chat,
-            encoding=ENCODING,
-            format=chosen,
-            options=ChatOptions(format_options={"think": "<c>"}),
-        )
-    with pytest.raises(ChatFormatMismatch):
-        count_chat(chat, encoding=get_encoding("o200k_base"), format=chosen)
-
-
-def test_templates_are_loaded_from_files(tmp_path: Any) -> None:
-    config = tmp_path / "tokenizer_config.json"
-    config.write_text(
-        json.dumps({"chat_template": "{{ bos_token }}{{ messages[0].content }}",
-                    "bos_token": {"content": "<c>"}})
-    )  # fmt: skip
-    chosen = load_template("mine", config)
-    chat = [{"role": "user", "content": "<c>"}]
-    found = encode_chat(chat, encoding=ENCODING, format=chosen, disallowed_special=())
-    assert [str(segment) for segment in found.segments] == ["Control('<c>')", "<c>"]
-    plain_file = tmp_path / "template.jinja"
-    plain_file.write_text("{{ messages[0].content }}")
-    assert load_template("mine", plain_file).fingerprint != chosen.fingerprint
-    with pytest.raises(BadTemplate, match="sha256"):
-        load_template("mine", config, sha256="0" * 64)
-    named: list[Any] = [
-        {"name": name, "template": text} for name, text in (("a", "x"), ([], "y"), ("b", 1))
-    ]
-    config.write_text(json.dumps({"chat_template": ["z", *named]}))
-    chosen = load_template("mine", config, template="a")
-    assert encode_chat(chat, encoding=ENCODING, format=chosen).segments == ["x"]
-    for missing in ("b", "c", "default"):
-        with pytest.raises(BadTemplate, match="chat_template"):
-            load_template("mine", config, template=missing)
-    for invalid in ("{}", "[]"):
-        config.write_text(invalid)
-        with pytest.raises(BadTemplate, match="chat_template"):
-            load_template("mine", config)
-
-
-@pytest.mark.parametrize(
-    ("flags", "pre_tokenizer", "missing"),
-    [
-        ({"special": False}, None, ("<c>",)),
-        ({"rstrip": True}, None, ()),
-        ({"lstrip": True}, None, ()),
-        ({"single_word": True}, None, ()),
-        ({}, "first", ()),
-    ],
-)
-def test_an_encoding_that_gives_a_rendered_string_other_ids_is_rejected(
-    tmp_path: Any, flags: dict[str, bool], pre_tokenizer: str | None, missing: tuple[str, ...]
-) -> None:
-    def encoding(flags: dict[str, bool], scheme: str | None) -> Any:
-        token = {"id": 2, "content": "<c>", "special": True, "single_word": False,
-                 "lstrip": False, "rstrip": False, "normalized": False} | flags  # fmt: skip
-        spaces = scheme and {"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme,
-                             "split": False}  # fmt: skip
-        vocab = {"a": 0, "b": 1, "<c>": 2, "▁": 3}
-        model = {"type": "BPE", "vocab": vocab, "merges": [], "unk_token": "b"}
-        file = tmp_path / "tokenizer.json"
-        file.write_text(
-            json.dumps({"added_tokens": [token], "model": model, "pre_tokenizer": spaces})
-        )
-        return load_encoding(EncodingSpec(name="small", file=file))
-
-    chosen = TemplateFormat("mine", "<c>{{ messages[0].content }}")
-    chat = [{"role": "user", "content": "ab"}]
-    assert encode_chat(chat, encoding=encoding({}, None), format=chosen).ids == [2, 0, 1]
-    with pytest.raises(ChatFormatMismatch) as rejected:
-        count_chat(chat, encoding=encoding(flags, pre_tokenizer), format=chosen)
-    assert rejected.value.missing == missing
-
-
-@pytest.mark.parametrize("budget", [2, 40, 100, 399])
-def test_fitting_is_exact_for_templates_without_a_loop_over_messages(budget: int) -> None:
-    chosen = TemplateFormat("mine", "{{ messages | map(attribute='content') | join(' ') }}")
-    chat = [{"role": "user", "content": "word " * (n % 7)} for n in range(100)]
-
-    def count(start: int) -> int:
-        return count_chat(chat[start:], encoding=ENCODING, format=chosen).count
-
-    found = fit_chat(chat, budget, encoding=ENCODING, format=chosen)
-    start = found.kept[0]
-    assert found.kept == list(range(start, 100))
-    assert found.count == count(start) <= budget
-    assert start == 0 or count(start - 1) > budget

@@ -5,8 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from bytepair_engine import extend_encoding, get_encoding
+from bytepair_engine.chat import Control
 from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+#: "<c>" is part of the tests' inputs, so that it becomes a control token if mistaken for the
+#: template's.
+ENCODING: Final = extend_encoding(
+    get_encoding("o200k_base"), ["<c>", "<>", "<|im_start|>", "<|im_end|>"], name="t"
+)
 
 CHATML: Final = (
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] "
@@ -92,3 +100,8 @@ def plain(template: str, messages: list[dict[str, Any]], **given: Any) -> str:
     )
     values: dict[str, Any] = {"messages": messages, "tools": None, "add_generation_prompt": True}
     return environment.from_string(template).render(**values | given)
+
+
+def controls(segments: list[str | Control]) -> int:
+    """Return the number of control tokens."""
+    return sum(isinstance(segment, Control) for segment in segments)
