@@ -57,12 +57,12 @@ pub enum Event {
     Closed(Box<Closed>),
 }
 
-/// A connection that was closed because of its peer.
+/// A connection that was refused, or closed because of its peer.
 pub struct Closed {
     /// The peer's name.
     pub peer: String,
-    /// `LIMIT`, the setting that refused the connection, or why the TLS handshake failed: one of few
-    /// words.
+    /// `LIMIT`, the setting whose limit refused the connection, or why the TLS handshake failed: one
+    /// of few words.
     pub fault: &'static str,
     /// The same, for people.
     pub reason: String,

@@ -11,7 +11,7 @@ pub const SHORT: usize = 64;
 const ALL: usize = 256;
 
 /// The parts in their initial positions. A part that is merged into the one before it keeps its
-/// position and is skipped. The arrays serve many pieces: clearing them costs as much as merging one.
+/// position and is skipped. The arrays are made once, and not cleared for each piece.
 #[derive(Debug)]
 pub struct Parts {
     /// The piece, padded so that every key is read with one load.

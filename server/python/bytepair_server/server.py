@@ -305,7 +305,8 @@ class Server:
             self._log.warning("closed a connection", peer=peer, reason=reason)
             return
         refused = fault in REFUSED
-        counter = self._metrics.refused if refused else self._metrics.handshake_failures
+        metrics = self._metrics
+        counter = metrics.refused_connections if refused else metrics.handshake_failures
         counter.labels(fault).inc()
         if self._warnings.is_due(fault):
             # A probe of the port connects and closes.

@@ -78,8 +78,8 @@ def special_names(names: frozenset[str]) -> SpecialNames:
 
 
 def _pattern(names: list[str], depth: int = 0) -> str:
-    """Return a pattern of the longest of the sorted `names` at a position. Each common start is
-    tried once, because most of the 1,091 names of o200k_harmony are `<|reserved_…|>`."""
+    """Return a pattern that matches the longest of the sorted `names` at a position. Each common
+    start is tried once, because most of the 1,091 names of o200k_harmony are `<|reserved_…|>`."""
     if len(names) < 2 or depth == _MAX_DEPTH:
         longest_first = sorted(names, key=len, reverse=True)
         return f"(?:{'|'.join(map(re.escape, longest_first))})"
@@ -87,4 +87,5 @@ def _pattern(names: list[str], depth: int = 0) -> str:
         re.escape(first) + _pattern([name[1:] for name in group], depth + 1)
         for first, group in groupby(filter(None, names), key=lambda name: name[0])
     ]
-    return f"(?:{'|'.join(found)})" + "?" * ("" in names)
+    is_name = "" in names  # what was matched so far
+    return f"(?:{'|'.join(found)}){'?' if is_name else ''}"

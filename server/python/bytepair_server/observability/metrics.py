@@ -148,7 +148,7 @@ class Metrics:
         self.evicted_connections: Final = counter(
             "evicted_connections", "Connections that were closed because they broke a limit."
         ).labels()
-        self.refused: Final = counter(
+        self.refused_connections: Final = counter(
             "refused_connections", "Connections that were refused, by setting.", "setting"
         )
         self.handshake_failures: Final = counter(

@@ -177,13 +177,13 @@ class File:
 OnFault = Callable[[BaseException], None]
 #: The fault of a connection that was closed for breaking a limit.
 LIMIT: Final = "limit"
-#: The faults of one that was refused: the settings of Limits that there were as many as.
+#: The faults of a connection that was refused: the setting whose limit was reached.
 REFUSED: Final = ("max_connections", "max_connections_per_address")
 #: The fault of one whose client closed it during the TLS handshake.
 CLOSED: Final = "closed"
-#: Called when a connection is closed because of its peer. The arguments are the peer (see
-#: `Call.peer`); LIMIT, one of REFUSED, or a word that tells why the TLS handshake failed; and why,
-#: for people.
+#: Called when a connection is refused, or closed because of its peer. The arguments are the peer
+#: (see `Call.peer`); LIMIT, one of REFUSED, or a word that tells why the TLS handshake failed; and
+#: why, for people.
 OnClosed = Callable[[str, str, str], None]
 
 
