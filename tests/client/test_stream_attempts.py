@@ -174,20 +174,29 @@ def test_closing_a_stream_ends_its_attempts() -> None:
         assert len(server.metadata) < 9
 
 
-def test_a_stream_that_breaks_after_its_last_response_is_not_retried(clients: Clients) -> None:
+@pytest.mark.parametrize("status", [grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL])
+def test_a_stream_that_breaks_after_its_last_response_is_complete(
+    clients: Clients, status: grpc.StatusCode
+) -> None:
     def answer(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
-        deque(requests, maxlen=0)
-        yield stream_pb2.DecodeStreamResponse(
-            text="a", tokens_consumed=1, finished=True
-        ).SerializeToString()
-        yield from UNAVAILABLE(requests, context)
+        yield from whole(requests, context)
+        context.abort(status, "gone")
 
-    with ScriptedStreams(answer) as server:
-        stream = clients(server.target, encoding="e").decode_stream([1])
-        assert next(stream) == "a"
-        with pytest.raises(Unavailable, match="not now"):
-            next(stream)
-        assert len(server.metadata) == 1
+    def finish(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        deque(requests, maxlen=0)
+        response = stream_pb2.DecodeStreamResponse(text="a", tokens_consumed=1, finished=True)
+        yield response.SerializeToString()
+
+    for whole in (finish, total):
+        with ScriptedStreams(answer) as server:
+            client = clients(server.target, encoding="e")
+            if whole is total:
+                assert client.count_stream(["abc"]) == 3
+            else:
+                stream = client.decode_stream([1])
+                assert list(stream) == ["a"]
+                assert stream.last.finished
+            assert len(server.metadata) == 1
 
 
 @pytest.mark.parametrize("consumed", [2, 4])

@@ -40,6 +40,7 @@ class StreamState(ABC, Generic[Response, Plain]):
         self.source_ended = False  # or failed
         self.failure: BaseException | None = None  # of the source, or for an invalid item of it
         self.over = False  # for the reader
+        self._is_complete = False  # the last response was read: only the status is missing
         self._woken = client._event()  # set when the stream is closed
         self.attempt = 0  # requests of earlier attempts end
         self.readings = 0  # how often the source was read again; earlier readings stop
@@ -202,6 +203,9 @@ class StreamState(ABC, Generic[Response, Plain]):
             response = await self.receive(call)
         except grpc.RpcError as error:
             self.raise_failure()  # the cause, if the source failed and the call was cancelled
+            if self._is_complete:
+                self.stop()
+                return ()
             failure = from_call(error, self.client.target, self.timeout)
             failure.__cause__ = error
             return await self._continue(failure)
@@ -225,7 +229,7 @@ class StreamState(ABC, Generic[Response, Plain]):
             if self._unread:  # the last response has no request
                 self._unread_size -= self._unread.popleft()
             if not self.method.response_per_request or getattr(response, "finished", False):
-                self.over = True
+                self.over = self._is_complete = True
                 self._check_consumed(response)
             return self._note(response)
 
