@@ -187,36 +187,56 @@ def connects(server: RunningServer, credentials: grpc.ChannelCredentials) -> boo
         return is_ok(grpc.StatusCode.UNAVAILABLE, method, REQUEST.SerializeToString())
 
 
-def test_the_expiry_of_the_certificate_is_measured_and_logged_if_it_is_soon(tmp_path: Path) -> None:
-    """Of several workers it is one time. They read a pair from one file, so that no reload finds
-    half of it."""
-    authority, file = Authority(), tmp_path / "pair.pem"
+def test_the_expiry_of_certificates_is_measured_and_logged_if_it_is_soon(tmp_path: Path) -> None:
+    """Of several workers it is one time; of several authorities, the first. The workers read a pair
+    from one file, so that no reload finds half of it."""
+    authority, file, authorities = Authority(), tmp_path / "pair.pem", tmp_path / "ca.pem"
 
-    def issue(days: int) -> datetime.datetime:
-        until = NOW + datetime.timedelta(days=days)
-        pair = authority.server(until=until)
+    def after(days: int) -> datetime.datetime:
+        return NOW + datetime.timedelta(days=days)
+
+    def issue(days: int) -> None:
+        pair = authority.server(until=after(days))
         replace(file, pair.certificate + pair.key)
-        return until
 
-    def check(until: datetime.datetime, warnings: int) -> None:
-        name = "bytepair_tls_certificate_expiry_timestamp_seconds"
-        assert server.metric(name) == until.timestamp()
-        soon = [line["expires"] for line in server.log if "expires" in line]
+    def issue_authority(days: int) -> None:
+        replace(authorities, authority.pem + authority.until(after(days)))
+
+    def check(warnings: int, **expected: int) -> None:
+        soon = [(line["setting"], line["expires"]) for line in server.log if "expires" in line]
         assert len(soon) == warnings
-        assert until.isoformat() in soon or until > NOW + datetime.timedelta(days=14)
+        for setting, days in expected.items():
+            name = "bytepair_tls_certificate_expiry_timestamp_seconds"
+            assert server.metric(name, setting=setting) == after(days).timestamp()
+            assert (setting, after(days).isoformat()) in soon or days > 14
 
-    until = issue(days=13)
-    files = ("--tls-cert-file", str(file), "--tls-key-file", str(file), "--workers", "2")
-    flags = ("--builtin-encodings", "cl100k_base", *files)
+    issue(days=13)
+    issue_authority(days=12)
+    config = f"""
+        tls_cert_file = "{file}"
+        tls_key_file = "{file}"
+        tls_client_ca_file = "{authorities}"
+        builtin_encodings = ["cl100k_base"]
+        [callers.a]
+        certificates = ["dns:a.example"]
+    """
+    flags = ("--config", write_config(tmp_path, config), "--workers", "2")
     checked = run_to_end("--check-config", "--allow-reference-backend", *flags)
-    assert f"tls_cert_file: this certificate expires soon, at {until.isoformat()}" in checked.stderr
+    for setting, days in {"tls_cert_file": 13, "tls_client_ca_file": 12}.items():
+        when = after(days).isoformat()
+        assert f"{setting}: a certificate expires soon, at {when}" in checked.stderr
     assert checked.returncode == 0
     with RunningServer(*flags) as server:
-        check(until, warnings=1)
-        for reloads, (days, warnings) in enumerate([(15, 1), (13, 3)], 1):
-            until = issue(days)
-            wait(server, RELOADED, 2 * reloads)
-            check(until, warnings)
+        check(2, tls_cert_file=13, tls_client_ca_file=12)
+        issue_authority(days=15)
+        wait(server, RELOADED, 2)
+        check(4, tls_cert_file=13, tls_client_ca_file=15)
+        issue(days=15)
+        wait(server, RELOADED, 4)
+        check(4, tls_cert_file=15, tls_client_ca_file=15)
+        issue(days=13)
+        wait(server, RELOADED, 6)
+        check(6, tls_cert_file=13, tls_client_ca_file=15)
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import asyncio
 import os
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import uvloop
@@ -33,7 +33,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         configuration = loader.load(arguments, os.environ)
         if configuration.check_only:
-            loaded, expiry = _check(configuration)
+            loaded, expiries = _check(configuration)
             for name, pin in loaded.unpinned.items():
                 sys.stderr.write(
                     f"encodings.{name}: this file is not pinned; add {pin} so that a replaced "
@@ -42,9 +42,10 @@ def run(arguments: Sequence[str]) -> int:
             for variable, meant in configuration.ignored_variables.items():
                 hint = f"; did you mean {meant}?" if meant else ""
                 sys.stderr.write(f"ignored: variable {variable} names no setting{hint}\n")
-            if expiry is not None and expiry.is_soon:
-                when = expiry.time.isoformat()
-                sys.stderr.write(f"tls_cert_file: this certificate expires soon, at {when}\n")
+            for setting, expiry in expiries.items():
+                if expiry.is_soon:
+                    when = expiry.time.isoformat()
+                    sys.stderr.write(f"{setting}: a certificate expires soon, at {when}\n")
             sys.stdout.write("configuration is good\n")
             return 0
         count = worker_count(configuration.settings)
@@ -74,7 +75,7 @@ async def _serve(configuration: Configuration) -> bool:
         return await server.run(stopping)
 
 
-def _check(configuration: Configuration) -> tuple[Catalog, Expiry | None]:
+def _check(configuration: Configuration) -> tuple[Catalog, Mapping[str, Expiry]]:
     worker_count(configuration.settings)
     # --check-config always reports a bad encoding.
     strict = configuration.settings.model_copy(update={"serve_without_bad_encodings": False})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -132,7 +132,7 @@ class Server:
         self._unary: Final = UnaryHandlers(shared)
         self._streams: Final = StreamHandlers(shared)
         self._transport: Transport | None = None
-        self._certificate_expiry: tls.Expiry | None = None
+        self._expiries: Mapping[str, tls.Expiry] = {}
         self._warnings: Final = logs.Occasional()
 
     async def start(self) -> None:
@@ -269,7 +269,7 @@ class Server:
         make = choice.choose(settings.transport, address)
         material = None if self._tls is None else self._tls.read()
         if material is not None:
-            self._certificate_expiry = self._measure_expiry(material)
+            self._expiries = self._measure_expiries(material)
         limits = Limits.of(settings, self._executor.tried_max_bytes)
         files = playground.files() if playground.is_on(settings, self._callers) else ()
         return make(methods, limits, self._log_fault, self._log_closed, material, files)
@@ -289,12 +289,13 @@ class Server:
     def _replace_tls(self, files: TlsFiles) -> None:
         assert self._transport is not None  # files are watched once it is started
         self._transport.replace_tls(files)
-        warn_of_expiry(self._log, self._measure_expiry(files))
+        warn_of_expiry(self._log, self._measure_expiries(files))
 
-    def _measure_expiry(self, files: TlsFiles) -> tls.Expiry:
-        expiry = tls.expiry(files)
-        self._metrics.certificate_expiry.set(expiry.time.timestamp())
-        return expiry
+    def _measure_expiries(self, files: TlsFiles) -> Mapping[str, tls.Expiry]:
+        expiries = tls.expiries(files)
+        for setting, expiry in expiries.items():
+            self._metrics.certificate_expiry.labels(setting).set(expiry.time.timestamp())
+        return expiries
 
     def _log_fault(self, error: BaseException) -> None:
         self._log.error("unexpected error", error=logs.frames(error))
@@ -328,26 +329,26 @@ class Server:
             self._configuration,
             self._callers,
             loaded,
-            certificate_expiry=self._certificate_expiry,
+            expiries=self._expiries,
             grpc_address=self.grpc_address,
             http_address=self.http_address,
             workers=1,
         )
 
 
-def verify(settings: Settings, base_dir: Path) -> tuple[Callers, Catalog, tls.Expiry | None]:
+def verify(settings: Settings, base_dir: Path) -> tuple[Callers, Catalog, Mapping[str, tls.Expiry]]:
     """Load everything that the settings name, and check it, before ports are bound.
 
     Returns:
-        The callers, the encodings, and when the server's certificate expires; None without TLS.
+        The callers, the encodings, and when certificates expire, by setting.
     Raises:
         ConfigurationError, SelfTestFailed: No server can start with these settings.
     """
     known = callers.load(settings, base_dir)
     files = tls.paths(settings, base_dir)
-    expiry = None if files is None else tls.expiry(files.read())
+    expiries = {} if files is None else tls.expiries(files.read())
     playground.is_on(settings, known)
     loaded = catalog.load(settings, base_dir)
     Policy(settings.ceiling, loaded, known, settings.disallowed_special_floor)
     flagged_tokens(settings, loaded)
-    return known, loaded, expiry
+    return known, loaded, expiries

@@ -109,11 +109,17 @@ def paths(settings: Settings, base_dir: Path) -> TlsPaths | None:
     return TlsPaths(base_dir / certificates, base_dir / key, None if ca is None else base_dir / ca)
 
 
-def expiry(files: TlsFiles) -> Expiry:
-    """When the server's own certificate expires; `files` were returned by `TlsPaths.read`."""
+def expiries(files: TlsFiles) -> dict[str, Expiry]:
+    """When the server's own certificate and the first of the authorities expire, by setting.
+    `files` were returned by `TlsPaths.read`."""
     from cryptography import x509  # imported late, see `_check`
 
-    return Expiry(x509.load_pem_x509_certificate(files.certificate).not_valid_after_utc)
+    own = x509.load_pem_x509_certificate(files.certificate)
+    found = {"tls_cert_file": Expiry(own.not_valid_after_utc)}
+    if authorities := _authorities(files.client_authorities):
+        ends = (each.not_valid_after_utc for each in authorities)
+        found["tls_client_ca_file"] = Expiry(min(ends))
+    return found
 
 
 def _check(setting: str, chain: bytes) -> None:
@@ -143,13 +149,18 @@ def _check(setting: str, chain: bytes) -> None:
 
 def _check_authorities(setting: str, bundle: bytes) -> None:
     """Check a bundle as `_check_time` does: gRPC would close every connection without a message."""
+    if found := _authorities(bundle):
+        _check_time(setting, found, "every client certificate would be rejected")
+
+
+def _authorities(bundle: bytes) -> list[x509.Certificate]:
+    """The certificates of a bundle; none if only OpenSSL, which is less strict, can read it."""
     from cryptography import x509  # imported late, see `_check`
 
     try:
-        found = x509.load_pem_x509_certificates(bundle)
+        return x509.load_pem_x509_certificates(bundle) if bundle else []
     except ValueError:
-        return  # OpenSSL, which is less strict, has accepted it
-    _check_time(setting, found, "every client certificate would be rejected")
+        return []
 
 
 def _check_time(setting: str, found: Sequence[x509.Certificate], then: str) -> None:

@@ -156,7 +156,8 @@ class Metrics:
         )
         self.certificate_expiry: Final = gauge(
             "tls_certificate_expiry_timestamp_seconds",
-            "Unix time at which the server's certificate expires; 0 without TLS.",
+            "Unix time at which the first certificate of a setting expires.",
+            "setting",
             merge=lambda times: min(filter(None, times), default=0.0),
         )
         self._encodings: Final = gauge(

@@ -6,6 +6,7 @@ import ipaddress
 import resource
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -45,15 +46,16 @@ def log_start(
     known: Callers,
     loaded: Catalog,
     *,
-    certificate_expiry: Expiry | None,
+    expiries: Mapping[str, Expiry],
     grpc_address: str,
     http_address: str,
     workers: int,
 ) -> None:
     """Log what is served at which address, and what an operator may want to change.
 
-    `certificate_expiry` is None without TLS. The addresses have the ports that were bound;
-    `http_address` is "" if there is none. `workers` is the number of processes that answer calls.
+    `expiries` are those of the certificates, by setting. The addresses have the ports that were
+    bound; `http_address` is "" if there is none. `workers` is the number of processes that answer
+    calls.
     """
     settings = configuration.settings
     is_encrypted = settings.tls_cert_file is not None
@@ -66,8 +68,7 @@ def log_start(
         )
     elif not is_encrypted:
         write("no TLS: API keys and text can be read on the network", grpc_address=grpc_address)
-    if certificate_expiry is not None:
-        warn_of_expiry(log, certificate_expiry)
+    warn_of_expiry(log, expiries)
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit != resource.RLIM_INFINITY and limit < settings.needed_descriptors:
         log.warning(
@@ -113,13 +114,15 @@ def log_start(
         sys.stdout.flush()
 
 
-def warn_of_expiry(log: logs.Log, expiry: Expiry) -> None:
-    """Log a warning if the server's certificate expires soon."""
-    if expiry.is_soon:
-        log.warning(
-            "the TLS certificate expires soon: replace tls_cert_file and tls_key_file",
-            expires=expiry.time.isoformat(),
-        )
+def warn_of_expiry(log: logs.Log, expiries: Mapping[str, Expiry]) -> None:
+    """Log a warning for each setting whose certificate expires soon."""
+    for setting, expiry in expiries.items():
+        if expiry.is_soon:
+            log.warning(
+                "a TLS certificate expires soon: replace it",
+                setting=setting,
+                expires=expiry.time.isoformat(),
+            )
 
 
 def startup_message(

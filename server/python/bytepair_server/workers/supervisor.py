@@ -103,7 +103,7 @@ class Supervisor:
         self._port: Final = SharedPort(settings.grpc_address)
         self._http = None if settings.http_address == NO_ADDRESS else listen(settings.http_address)
         verified = verify(settings, configuration.base_dir)
-        self._callers, self._loaded, self._certificate_expiry = verified
+        self._callers, self._loaded, self._expiries = verified
         own, *blocks = (Block() for _ in range(count + 1))
         self._workers: Final = [_Worker(number, block) for number, block in enumerate(blocks)]
         self._metrics: Final = Metrics((own, *blocks))
@@ -331,7 +331,7 @@ class Supervisor:
             self._configuration,
             self._callers,
             self._loaded,
-            certificate_expiry=self._certificate_expiry,
+            expiries=self._expiries,
             grpc_address=self._port.address,
             http_address="" if self._http is None else shown_address(self._http),
             workers=len(self._workers),
