@@ -26,6 +26,7 @@ from bytepair_server.config.settings import Settings
 from bytepair_server.observability import logs
 from bytepair_server.observability.startup import startup_message
 from bytepair_server.server import Server
+from bytepair_server.transport import native
 from bytepair_server.workers.signals import stop_signals
 from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -45,6 +46,8 @@ from support.streaming import Talk, decode_config
 SERVICE = "bytepair.v1.TokenizerService"
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+ARGUMENTS = ["--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0"]
+ARGUMENTS += ["--builtin-encodings", "cl100k_base", "--allow-reference-backend"]
 QUICK = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a")
 
 
@@ -86,8 +89,6 @@ def test_health_is_served_for_the_server_and_the_service(server: RunningServer) 
 
 def test_a_call_before_the_encodings_are_loaded_waits_for_them() -> None:
     """The health servicer of grpcio-health-checking starts as SERVING; this one does not."""
-    arguments = ["--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0"]
-    arguments += ["--builtin-encodings", "cl100k_base", "--allow-reference-backend"]
 
     def page(server: Server, path: str) -> tuple[int, str]:
         try:
@@ -98,7 +99,7 @@ def test_a_call_before_the_encodings_are_loaded_waits_for_them() -> None:
                 return error.code, error.read().decode()
 
     async def run() -> None:
-        server = Server(loader.load(arguments, {}), logs.configure("json", "error", StringIO()))
+        server = Server(loader.load(ARGUMENTS, {}), logs.configure("json", "error", StringIO()))
         await server.start()
         try:
             async with grpc.aio.insecure_channel(server.grpc_address) as channel:
@@ -174,17 +175,18 @@ def test_a_connection_that_begins_during_the_drain_does_not_stay(serve: Serve) -
         assert next(told) == http2.GOAWAY
 
 
+def post(connection: HTTPConnection) -> tuple[int, str | None]:
+    """Count by JSON. Returns the status and the header `connection`."""
+    json = {"content-type": "application/json"}
+    connection.request("POST", f"/{SERVICE}/Count", '{"encoding": "cl100k_base"}', json)
+    with connection.getresponse() as answer:
+        answer.read()
+        return answer.status, answer.getheader("connection")
+
+
 def test_a_connection_of_http_1_ends_with_an_answer_during_the_drain(serve: Serve) -> None:
     """A request that arrives as the server closes an idle connection is lost."""
     server = serve("--stream-grace-seconds", "600")
-
-    def post(connection: HTTPConnection) -> tuple[int, str | None]:
-        json = {"content-type": "application/json"}
-        connection.request("POST", f"/{SERVICE}/Count", '{"encoding": "cl100k_base"}', json)
-        with connection.getresponse() as answer:
-            answer.read()
-            return answer.status, answer.getheader("connection")
-
     with (
         closing(HTTPConnection(server.target, timeout=START_SECONDS)) as before,
         closing(HTTPConnection(server.target, timeout=START_SECONDS)) as late,
@@ -195,6 +197,28 @@ def test_a_connection_of_http_1_ends_with_an_answer_during_the_drain(serve: Serv
             late.request("GET", "/unknown")
             with late.getresponse() as answer:
                 assert answer.getheader("connection") == "close"
+
+
+def test_a_connection_of_http_1_ends_with_an_answer_when_the_drain_ends_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(native, "LAST_CALLS_SECONDS", START_SECONDS)
+
+    async def run() -> None:
+        server = Server(loader.load(ARGUMENTS, {}), logs.configure("json", "error", StringIO()))
+        await server.start()
+        await server.load()
+        with closing(HTTPConnection(server.grpc_address, timeout=START_SECONDS)) as connection:
+            assert await asyncio.to_thread(post, connection) == (200, None)
+            await server.drain()
+            stopping = asyncio.create_task(server.stop())
+            assert await asyncio.to_thread(post, connection) == (503, "close")
+            assert await stopping
+
+    try:
+        asyncio.run(run())
+    finally:
+        gc.unfreeze()
 
 
 def test_a_call_that_exceeds_the_grace_time_gets_a_status(serve: Serve) -> None:

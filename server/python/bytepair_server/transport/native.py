@@ -41,6 +41,10 @@ TOGETHER_SECONDS: Final = 0.0005
 #: Messages that a stream processes before Rust reads as many more: half of its read-ahead.
 CREDITS: Final = 8
 
+#: From the start of a drain, connections stay open at least this long, because a request that
+#: arrives as an idle connection of HTTP/1.1 is closed is lost. Each ends with its next answer.
+LAST_CALLS_SECONDS: Final = 0.5
+
 #: When the transport stops, connections have this long to end once all answers are sent, and this
 #: long in all. The supervisor kills a worker a second after that.
 STOP_SECONDS: Final = 1.0
@@ -70,6 +74,7 @@ class NativeTransport:
         self._calls: Final[dict[int, NativeUnaryCall | NativeStreamCall]] = {}
         self._wake: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._loop: Final = asyncio.get_running_loop()
+        self._open_until = 0.0  # the event loop's time
         self._native: Final = _transport.Transport(
             [(method.path, str(method.kind), method.has_no_side_effects) for method in methods],
             [(file.path, list(file.headers), file.content) for file in files],
@@ -105,13 +110,18 @@ class NativeTransport:
 
     def drain(self, *, is_alone: bool = False) -> None:
         """Send GOAWAY on every open connection. New ones are still accepted unless `is_alone`."""
+        self._open_until = self._loop.time() + LAST_CALLS_SECONDS
         self._native.drain(is_alone)
 
     async def stop(self) -> None:
         """Close all connections, once their peers have read all answers."""
-        self._native.close_connections()
         now = self._loop.time()
-        until, last = now + STOP_SECONDS, now + MAX_STOP_SECONDS
+        last = now + MAX_STOP_SECONDS
+        while self._native.connections and now < self._open_until:
+            await asyncio.sleep(0.01)
+            now = self._loop.time()
+        self._native.close_connections()
+        until = now + STOP_SECONDS
         while self._native.connections and now < min(until, last):
             await asyncio.sleep(0.01)
             now = self._loop.time()
