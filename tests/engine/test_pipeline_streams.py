@@ -25,7 +25,7 @@ from bytepair_engine.backends.cores import BackendName
 from bytepair_engine.streaming.pipeline_split_points import pipeline_split_points
 from support.hard_text import random_texts
 from support.tokenizer_json import ADDED, CORPUS, KINDS, SPECIAL, made, trained
-from tokenizers import AddedToken
+from tokenizers import AddedToken, Tokenizer, models
 
 SEED = 20261121
 
@@ -217,6 +217,21 @@ def test_no_cut_divides_text_that_normalises_to_an_added_token(
     encoder = StreamEncoder(encoding)
     ids = [i for character in text for i in encoder.feed(character)] + encoder.finish()
     assert ids == encoding.encode(text)
+
+
+def test_a_model_that_takes_whole_pieces_has_no_split_points(
+    backend: BackendName, tmp_path: Path
+) -> None:
+    """`aa` is one token alone, and two before `b`, with which no token has it."""
+    model = models.BPE({"a": 0, "b": 1, "aa": 2}, [], ignore_merges=True)
+    file = tmp_path / "tokenizer.json"
+    file.write_text(Tokenizer(model).to_str())
+    encoding = load_encoding(EncodingSpec(name="made", file=file), backend=backend)
+    assert [encoding.encode(text) for text in ("aa", "aab")] == [[2], [0, 0, 1]]
+    with pytest.raises(InvalidOption, match="cannot be streamed"):
+        StreamEncoder(encoding)
+    chunks = encoding.split("aab" * 40, 4, level="code_point")
+    assert [chunk.count for chunk in chunks] == [encoding.count(chunk.text) for chunk in chunks]
 
 
 @pytest.mark.slow

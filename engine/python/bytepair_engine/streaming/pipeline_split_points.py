@@ -20,7 +20,8 @@ if all of these conditions hold:
   x be the last character that a becomes, and y the first that b becomes. x is a token, so it is not
   an unknown character, which could be fused or dropped. No token contains xy, or x and the first
   character of the replacement of an unknown y. A merge across the split would produce a token that
-  contains it, so there is none. Or b is white space, and no piece contains white space.
+  contains it, so there is none. No piece that is a token becomes it without merging: beside more
+  text it would be others. Or b is white space, and no piece contains white space.
 
 SentencePiece. Text can be streamed into a model unless its dummy prefix is a suffix, or it tidies
 spaces and has user-defined symbols with spaces. A text is split between two characters *a* and *b*
@@ -184,7 +185,8 @@ def _pair_rule(pipeline: Pipeline) -> Pair | None:
     """Return the rule without a published pattern: no token contains the results of both
     characters."""
     model = pipeline.model
-    if model.units != "characters" or not all(map(_is_known, pipeline.normalisers)):
+    known = all(map(_is_known, pipeline.normalisers))
+    if model.units != "characters" or model.whole_first or not known:
         return None
     steps = [s for s in pipeline.normalisers if not isinstance(s, (Prepend, Strip, Spacing))]
     marks = {s.mark for s in pipeline.normalisers if isinstance(s, Spacing)}
