@@ -104,6 +104,14 @@ def test_the_template_counts(tmp_path: Path) -> None:
         check_truncation(api, text, Cut(most, keep, template=True), count)
 
 
+def test_an_end_has_fewer_tokens_alone_than_after_other_text(tmp_path: Path) -> None:
+    """Laws T1 to T7, of text from a space on, which a model leaves out at the start of a text."""
+    encoding, encode = other("case folding", tmp_path, "native")
+    cut = Cut(15, "end", "code_point")
+    text = "\n twoctwo. twoé\nc   two two   two.  écc    .cc cé"
+    check_truncation(Library(encoding), text, cut, counts(encode, cut))
+
+
 END = "<|endoftext|>"
 
 

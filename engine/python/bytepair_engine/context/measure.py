@@ -249,7 +249,8 @@ class Measure:
                 beyond = near
             else:
                 checkpoints.append(Checkpoint(near, count))
-        return checkpoints, beyond
+        # The text from there alone may have fewer: a pipeline treats the start of a text by itself.
+        return checkpoints, max(start, beyond - 1)
 
     def _by_ends(
         self, checkpoints: list[Checkpoint], start: int, budget: int, is_complete: bool
