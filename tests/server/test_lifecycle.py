@@ -212,6 +212,7 @@ def test_a_connection_of_http_1_ends_with_an_answer_when_the_drain_ends_at_once(
             assert await asyncio.to_thread(post, connection) == (200, None)
             await server.drain()
             stopping = asyncio.create_task(server.stop())
+            await asyncio.sleep(0.1)  # time in which it would close an idle connection
             assert await asyncio.to_thread(post, connection) == (503, "close")
             assert await stopping
 
