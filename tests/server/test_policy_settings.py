@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair.v1 import chat_pb2, chat_pb2_grpc, text_pb2, tokenizer_pb2
 from conftest import Serve
 from support.failures import failure
 from support.keys import keys_toml, with_key
@@ -132,6 +132,12 @@ def test_a_denial_is_logged_with_its_token_and_without_text(grouped: RunningServ
     batch.items.add(text=f"{secret}{FIM}")
     grouped.stub.BatchEncode(batch, **with_key("stranger", "in-batch"))
     assert grouped.wait_for_log("denied", request_id="in-batch")["token"] == END
+
+    asked_format = chat_pb2.EncodeChatRequest(encoding="gpt-4", format="chatml")
+    chats: Any = chat_pb2_grpc.ChatServiceStub(grouped.channel)  # type: ignore[no-untyped-call]
+    failure(chats.EncodeChat, asked_format, **with_key("stranger", "format"))
+    line = grouped.wait_for_log("denied", request_id="format")
+    assert (line["reason"], line["token"]) == ("CHAT_FORMAT_NOT_PERMITTED", "")
 
     failure(
         grouped.stub.Count, asked, metadata=[("authorization", "Bearer x"), ("x-request-id", "who")]

@@ -183,8 +183,8 @@ class Settings(BaseModel):
     """The least strict disallowed_special that a request may choose. REJECT: special tokens in text
     are always an error."""
     log_denials: bool = False
-    """Log calls without valid credentials, and special tokens that the policy denies or rejects.
-    Text is never logged."""
+    """Log calls without valid credentials, and special tokens and chat formats that the policy
+    denies or rejects. Text is never logged."""
     callers: Mapping[str, CallerTable] = Field(default_factory=dict)
     """Groups and client certificates of callers, by caller. Only in the file."""
     ceiling: Mapping[str, Ceiling] = Field(default_factory=dict)
@@ -322,9 +322,9 @@ class Settings(BaseModel):
     log_format: Literal["json", "console"] = "json"
     """Format of log lines on stderr: for machines (json) or people (console)."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """The lowest level that is logged."""
+    """The lowest level that is logged: debug, info, warning or error."""
     log_calls: Literal["debug", "info"] = "debug"
-    """The level of the line that is logged for each call."""
+    """The level of the line that is logged for each call: debug or info."""
 
     encodings: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     """Encodings of your own, by name. Only in the file."""

@@ -48,6 +48,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,63}")
 POLICY_ACTIONS: Final = {
     "SPECIAL_TOKEN_IN_TEXT": "rejected",
     "SPECIAL_TOKEN_NOT_PERMITTED": "denied",
+    "CHAT_FORMAT_NOT_PERMITTED": "denied",
 }
 
 #: Upper bounds in seconds: from an empty call to the largest input on the slow backend.
