@@ -107,17 +107,22 @@ def test_templates_are_loaded_from_files(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "pre_tokenizer", "missing"),
+    ("written", "flags", "pre_tokenizer", "missing"),
     [
-        ({"special": False}, None, ("<c>",)),
-        ({"rstrip": True}, None, ()),
-        ({"lstrip": True}, None, ()),
-        ({"single_word": True}, None, ()),
-        ({}, "first", ()),
+        ("<c>", {"special": False}, None, ("<c>",)),
+        ("<c>", {"rstrip": True}, None, ()),
+        ("<c>", {"lstrip": True}, None, ()),
+        ("<c>", {"single_word": True}, None, ()),
+        ("<c>", {}, "first", ()),
+        ("{{ '<' ~ 'c>' }}", {"rstrip": True}, None, ()),
     ],
 )
 def test_an_encoding_that_gives_a_rendered_string_other_ids_is_rejected(
-    tmp_path: Any, flags: dict[str, bool], pre_tokenizer: str | None, missing: tuple[str, ...]
+    tmp_path: Any,
+    written: str,
+    flags: dict[str, bool],
+    pre_tokenizer: str | None,
+    missing: tuple[str, ...],
 ) -> None:
     def encoding(flags: dict[str, bool], scheme: str | None) -> Any:
         token = {"id": 2, "content": "<c>", "special": True, "single_word": False,
@@ -132,7 +137,7 @@ def test_an_encoding_that_gives_a_rendered_string_other_ids_is_rejected(
         )
         return load_encoding(EncodingSpec(name="small", file=file))
 
-    chosen = TemplateFormat("mine", "<c>{{ messages[0].content }}")
+    chosen = TemplateFormat("mine", written + "{{ messages[0].content }}")
     chat = [{"role": "user", "content": "ab"}]
     assert encode_chat(chat, encoding=encoding({}, None), format=chosen).ids == [2, 0, 1]
     with pytest.raises(ChatFormatMismatch) as rejected:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import ClassVar, Final, Literal
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from bytepair_engine.chat.errors import ChatFormatMismatch, InvalidChat
 from bytepair_engine.chat.layout import Control, Layout
@@ -118,15 +118,27 @@ class ChatFormat(ABC):
         return WeakSet()
 
     def check_new(self, encoding: Encoding) -> None:
-        """Raise ChatFormatMismatch if the encoding lacks a control token, or if a control token
-        changes the ids of adjacent text: then runs cannot be encoded separately."""
+        """Raise ChatFormatMismatch if the encoding lacks a control token, or as `check_control`."""
         missing = self.controls - encoding.special_tokens.keys()
         if missing:
             raise ChatFormatMismatch(self.name, encoding.name, sorted(missing))
-        if self.joining == "runs" and not all(
-            _is_independent(encoding, name) for name in self.controls_in(encoding)
-        ):
-            raise ChatFormatMismatch(self.name, encoding.name, ())
+        if self.joining == "runs":
+            for name in self.controls_in(encoding):
+                self.check_control(encoding, name)
+
+    def check_control(self, encoding: Encoding, name: str) -> None:
+        """Raise ChatFormatMismatch if a control token changes the ids of adjacent text: then runs
+        cannot be encoded separately. Cached."""
+        independent = self._independent.setdefault(encoding, set())
+        if name not in independent:
+            if not _is_independent(encoding, name):
+                raise ChatFormatMismatch(self.name, encoding.name, ())
+            independent.add(name)
+
+    @cached_property
+    def _independent(self) -> WeakKeyDictionary[Encoding, set[str]]:
+        """The control tokens of each encoding that change no ids of adjacent text."""
+        return WeakKeyDictionary()
 
     def controls_in(self, encoding: Encoding) -> frozenset[str]:
         """Return the control tokens that the format may write with an encoding."""

@@ -174,6 +174,7 @@ class TemplateFormat(ChatFormat):
                 texts = []
             layout.owner = owner
             if isinstance(piece, Control):
+                self.check_control(encoding, piece.name)  # it may be written in pieces
                 layout.add(piece)
             else:
                 texts.append(piece)
