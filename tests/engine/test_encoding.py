@@ -6,6 +6,8 @@ import random
 import sys
 from array import array
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import numpy
@@ -329,6 +331,17 @@ def test_encodings_by_name() -> None:
         "davinci": "r50k_base",
     }.items():
         assert get_encoding(model).name == aliases()[model] == name
+
+
+def test_threads_that_load_an_encoding_at_once_get_the_same_object() -> None:
+    barrier = Barrier(4)
+
+    def load(_: int) -> Encoding:
+        barrier.wait()
+        return get_encoding("r50k_base", cache_bytes=1)  # which no other test loads
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(load, range(4)))) == 1
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from types import MappingProxyType
+from typing import Final
 
 from bytepair_engine.backends.cores import BackendName, resolve
 from bytepair_engine.building import build_encoding
@@ -13,6 +13,9 @@ from bytepair_engine.loading import find_builtin
 from bytepair_engine.resources import DEFAULT_CACHE_BYTES, Resources
 from bytepair_engine.vocabulary.aliases import ALIASES
 from bytepair_engine.vocabulary.builtin import BUILTINS, builtin_table
+
+#: The encodings loaded so far.
+_LOADED: Final[dict[tuple[str, BackendName, Resources], Encoding]] = {}
 
 
 def get_encoding(
@@ -41,7 +44,9 @@ def get_encoding(
     'o200k_base'
     """
     canonical, _ = find_builtin(name)
-    return _load(canonical, resolve(backend).name, Resources(cache_bytes, threads))
+    key = canonical, resolve(backend).name, Resources(cache_bytes, threads)
+    # If two threads load it, both return the first object.
+    return _LOADED.get(key) or _LOADED.setdefault(key, _load(*key))
 
 
 def list_encodings() -> list[str]:
@@ -58,7 +63,6 @@ def aliases() -> Mapping[str, str]:
     return MappingProxyType(ALIASES)
 
 
-@cache
 def _load(name: str, backend: BackendName, resources: Resources) -> Encoding:
     builtin = BUILTINS[name]
     core = resolve(backend)
