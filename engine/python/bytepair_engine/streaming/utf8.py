@@ -50,7 +50,7 @@ class Utf8Decoder:
             return text
         if not isinstance(piece, str):
             raise wrong_type("piece", "str or bytes", piece)
-        if self.pending:
+        if piece and self.pending:
             raise InvalidUnicode(self.decoded, "a character that is cut off")
         try:
             self.decoded += len(piece) if piece.isascii() else len(piece.encode())
