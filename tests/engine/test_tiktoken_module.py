@@ -90,6 +90,17 @@ def test_bytes(pair: tuple[ours.Encoding, theirs.Encoding], data: bytes) -> None
     assert mine._encode_single_piece(data + b"a") == other._encode_single_piece(data + b"a")
 
 
+@pytest.mark.parametrize("pattern", ["[^\n]+|\n+", "\\w+\n|\\W+|\\w+", "\\\n+|.", "\\\\\n|[^x]"])
+def test_a_line_feed_in_a_pattern_is_a_character(ranks: dict[bytes, int], pattern: str) -> None:
+    parts: Any = {
+        "pat_str": pattern,
+        "mergeable_ranks": ranks | {b"\\\n": 290},
+        "special_tokens": {},
+    }
+    text = "ab\n\nab\\\na"
+    assert ours.Encoding("x", **parts).encode(text) == theirs.Encoding("x", **parts).encode(text)
+
+
 CALLS: dict[str, Callable[[ours.Encoding], object]] = {
     "disallowed": lambda e: e.encode("<|endoftext|>"),
     "disallowed in a batch": lambda e: e.encode_batch(["a", "<|endoftext|>"]),

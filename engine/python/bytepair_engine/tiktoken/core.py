@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar
 
 from bytepair_engine import encoding as engine
 from bytepair_engine.backends.cores import resolve
@@ -25,6 +26,9 @@ from bytepair_engine.tiktoken import unstable
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+#: A line feed, escaped or not, after what another backslash escapes.
+_LINE_FEED: Final = re.compile(r"(\\[^\n])|\\?\n")
 
 _T = TypeVar("_T")
 Allowed = Literal["all"] | AbstractSet[str]
@@ -61,7 +65,8 @@ class Encoding:
             core,
             core.from_items(mergeable_ranks.items()),
             name=name,
-            pattern=pat_str,
+            # In a pattern of the engine, a line feed separates splits.
+            pattern=_LINE_FEED.sub(lambda found: found[1] or r"\n", pat_str),
             special_tokens=special_tokens,
             source="tiktoken.Encoding",
             table_source=f"mergeable_ranks of {name!r}",
