@@ -16,6 +16,7 @@ import pytest
 import tiktoken as theirs
 import tiktoken.load
 import tiktoken.model
+from bytepair_engine import VocabularyError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,6 +89,13 @@ def test_bytes(pair: tuple[ours.Encoding, theirs.Encoding], data: bytes) -> None
     mine, other = pair
     assert mine._encode_bytes(data) == other._encode_bytes(data)
     assert mine._encode_single_piece(data + b"a") == other._encode_single_piece(data + b"a")
+
+
+def test_invalid_ranks_are_named(ranks: dict[bytes, int]) -> None:
+    for ids, problem in (({b"zz": 0}, "the rank is in an earlier"), ({}, "the single byte 0x00")):
+        parts: Any = {"mergeable_ranks": {**ranks, **ids} if ids else ids, "special_tokens": {}}
+        with pytest.raises(VocabularyError, match=f"mergeable_ranks of 'x'.*{problem}"):
+            ours.Encoding("x", pat_str="a", **parts)
 
 
 @pytest.mark.parametrize("pattern", ["[^\n]+|\n+", "\\w+\n|\\W+|\\w+", "\\\n+|.", "\\\\\n|[^x]"])
@@ -173,5 +181,10 @@ def test_written_rank_files_can_be_read(
     assert bytepair_engine.tiktoken.load.load_tiktoken_bpe(path) == ranks
     with pytest.raises(ValueError, match="sha256"):
         bytepair_engine.tiktoken.load.load_tiktoken_bpe(path, "0" * 64)
+    Path(path).write_bytes(b"YQ== 0\r\n")
+    with pytest.raises(VocabularyError, match="line 1: the line ends in CR LF"):
+        bytepair_engine.tiktoken.load.load_tiktoken_bpe(path)
+    with pytest.raises(FileNotFoundError):
+        bytepair_engine.tiktoken.load.load_tiktoken_bpe(f"{tmp_path}/none.tiktoken")
     with pytest.raises(ValueError, match="network"):
         bytepair_engine.tiktoken.load.load_tiktoken_bpe("https://example.org/a.tiktoken")

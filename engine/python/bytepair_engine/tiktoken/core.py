@@ -22,6 +22,8 @@ from bytepair_engine.errors import (
 from bytepair_engine.extending import ordinary_tokens
 from bytepair_engine.resources import Resources
 from bytepair_engine.tiktoken import unstable
+from bytepair_engine.vocabulary.file import rejection
+from bytepair_engine.vocabulary.rank_table import TableFault
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,15 +63,20 @@ class Encoding:
             AssertionError: `explicit_n_vocab` is not the number of tokens, or an id is unused.
         """
         core = resolve(None)
+        source = f"mergeable_ranks of {name!r}"
+        try:
+            table = core.from_items(mergeable_ranks.items())
+        except TableFault as fault:
+            raise rejection(fault, source) from None
         encoding = build_encoding(
             core,
-            core.from_items(mergeable_ranks.items()),
+            table,
             name=name,
             # In a pattern of the engine, a line feed separates splits.
             pattern=_LINE_FEED.sub(lambda found: found[1] or r"\n", pat_str),
             special_tokens=special_tokens,
             source="tiktoken.Encoding",
-            table_source=f"mergeable_ranks of {name!r}",
+            table_source=source,
             resources=Resources(),
         )
         if explicit_n_vocab:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from bytepair_engine.backends.cores import resolve
 from bytepair_engine.vocabulary.builtin import SHA256, builtin_table
-from bytepair_engine.vocabulary.file import check_sha256, read_vocabulary_file
+from bytepair_engine.vocabulary.file import check_sha256, rejection
+from bytepair_engine.vocabulary.rank_table import TableFault
 
 
 def load_tiktoken_bpe(tiktoken_bpe_file: str, expected_hash: str | None = None) -> dict[bytes, int]:
@@ -19,6 +20,7 @@ def load_tiktoken_bpe(tiktoken_bpe_file: str, expected_hash: str | None = None) 
             package: nothing is fetched from the network.
         expected_hash: The SHA-256 of the file in hexadecimal digits; None for no check.
     Raises:
+        OSError: The file cannot be read.
         ValueError: The hash differs, the file is damaged, or the URL is unknown.
     """
     core = resolve(None)
@@ -29,9 +31,12 @@ def load_tiktoken_bpe(tiktoken_bpe_file: str, expected_hash: str | None = None) 
                 "nothing is fetched from the network: download the file and pass its path"
             )
         return dict(builtin_table(core, name).items())
-    data = read_vocabulary_file(Path(tiktoken_bpe_file))
+    data = Path(tiktoken_bpe_file).read_bytes()
     check_sha256(data, expected_hash, tiktoken_bpe_file)
-    return dict(core.parse_tiktoken(data).items())
+    try:
+        return dict(core.parse_tiktoken(data).items())
+    except TableFault as fault:
+        raise rejection(fault, tiktoken_bpe_file) from None
 
 
 def dump_tiktoken_bpe(bpe_ranks: Mapping[bytes, int], tiktoken_bpe_file: str) -> None:
