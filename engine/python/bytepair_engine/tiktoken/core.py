@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar
 
@@ -107,8 +107,12 @@ class Encoding:
 
         if registry.ENCODINGS.get(self.name) is self:
             return registry.get_encoding, (self.name,)
-        parts = (self.name, self._pat_str, self._mergeable_ranks, self._special_tokens)
-        return _from_parts, parts
+        parts: Any = {
+            "pat_str": self._pat_str,
+            "mergeable_ranks": self._mergeable_ranks,
+            "special_tokens": self._special_tokens,
+        }
+        return partial(type(self), **parts), (self.name,)
 
     # Text to ids
 
@@ -337,14 +341,6 @@ class Encoding:
 def _check_threads(num_threads: int) -> None:
     if num_threads <= 0:
         raise ValueError("num_threads must be at least 1")
-
-
-def _from_parts(
-    name: str, pattern: str, ranks: dict[bytes, int], special_tokens: Mapping[str, int]
-) -> Encoding:
-    return Encoding(
-        name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=dict(special_tokens)
-    )
 
 
 def raise_disallowed_special_token(token: str) -> NoReturn:
