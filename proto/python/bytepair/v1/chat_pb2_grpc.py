@@ -36,7 +36,7 @@ class ChatServiceStub(object):
     regardless of the text in any field. Every call is a pure function of its request and of the
     loaded encodings and formats, and fails with the reasons of TokenizerService or with these:
 
-    UNKNOWN_CHAT_FORMAT        NOT_FOUND            format
+    UNKNOWN_CHAT_FORMAT        NOT_FOUND            format, nearest (if any)
     CHAT_FORMAT_MISMATCH       FAILED_PRECONDITION  format, encoding, missing
     CHAT_FORMAT_NOT_PERMITTED  PERMISSION_DENIED    format
     INVALID_CHAT               INVALID_ARGUMENT     index, field, rule
@@ -92,7 +92,7 @@ class ChatServiceServicer(object):
     regardless of the text in any field. Every call is a pure function of its request and of the
     loaded encodings and formats, and fails with the reasons of TokenizerService or with these:
 
-    UNKNOWN_CHAT_FORMAT        NOT_FOUND            format
+    UNKNOWN_CHAT_FORMAT        NOT_FOUND            format, nearest (if any)
     CHAT_FORMAT_MISMATCH       FAILED_PRECONDITION  format, encoding, missing
     CHAT_FORMAT_NOT_PERMITTED  PERMISSION_DENIED    format
     INVALID_CHAT               INVALID_ARGUMENT     index, field, rule
@@ -194,7 +194,7 @@ class ChatService(object):
     regardless of the text in any field. Every call is a pure function of its request and of the
     loaded encodings and formats, and fails with the reasons of TokenizerService or with these:
 
-    UNKNOWN_CHAT_FORMAT        NOT_FOUND            format
+    UNKNOWN_CHAT_FORMAT        NOT_FOUND            format, nearest (if any)
     CHAT_FORMAT_MISMATCH       FAILED_PRECONDITION  format, encoding, missing
     CHAT_FORMAT_NOT_PERMITTED  PERMISSION_DENIED    format
     INVALID_CHAT               INVALID_ARGUMENT     index, field, rule

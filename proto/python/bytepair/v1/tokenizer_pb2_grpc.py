@@ -42,12 +42,12 @@ class TokenizerServiceStub(object):
     "bytepair" and one of the reasons below, and google.rpc.BadRequest if a field is invalid.
     Neither messages nor metadata ever contain input text.
 
-    UNKNOWN_ENCODING             NOT_FOUND            encoding
-    FINGERPRINT_MISMATCH         FAILED_PRECONDITION  encoding, expected, actual
+    UNKNOWN_ENCODING             NOT_FOUND            encoding, nearest (if any)
+    FINGERPRINT_MISMATCH         FAILED_PRECONDITION  encoding or format, expected, actual
     SPECIAL_TOKEN_IN_TEXT        INVALID_ARGUMENT     token, byte_offset
-    UNKNOWN_TOKEN_ID             INVALID_ARGUMENT     id, index
+    UNKNOWN_TOKEN_ID             INVALID_ARGUMENT     id, index (not in GetToken)
     INVALID_UTF8                 INVALID_ARGUMENT     byte_offset
-    INPUT_TOO_LARGE              INVALID_ARGUMENT     field, limit, size
+    INPUT_TOO_LARGE              INVALID_ARGUMENT     field, limit, size (if known)
     INVALID_OPTION               INVALID_ARGUMENT     field
     SPECIAL_TOKEN_NOT_PERMITTED  PERMISSION_DENIED    token, encoding
     UNAUTHENTICATED              UNAUTHENTICATED      -
@@ -56,6 +56,7 @@ class TokenizerServiceStub(object):
     BUDGET_TOO_SMALL             INVALID_ARGUMENT     needed, budget, byte_offset (Split)
     STREAM_IDLE                  ABORTED              seconds
     DRAINING                     UNAVAILABLE          -
+    INTERNAL                     INTERNAL             request_id
 
     Fields that requests share:
 
@@ -183,12 +184,12 @@ class TokenizerServiceServicer(object):
     "bytepair" and one of the reasons below, and google.rpc.BadRequest if a field is invalid.
     Neither messages nor metadata ever contain input text.
 
-    UNKNOWN_ENCODING             NOT_FOUND            encoding
-    FINGERPRINT_MISMATCH         FAILED_PRECONDITION  encoding, expected, actual
+    UNKNOWN_ENCODING             NOT_FOUND            encoding, nearest (if any)
+    FINGERPRINT_MISMATCH         FAILED_PRECONDITION  encoding or format, expected, actual
     SPECIAL_TOKEN_IN_TEXT        INVALID_ARGUMENT     token, byte_offset
-    UNKNOWN_TOKEN_ID             INVALID_ARGUMENT     id, index
+    UNKNOWN_TOKEN_ID             INVALID_ARGUMENT     id, index (not in GetToken)
     INVALID_UTF8                 INVALID_ARGUMENT     byte_offset
-    INPUT_TOO_LARGE              INVALID_ARGUMENT     field, limit, size
+    INPUT_TOO_LARGE              INVALID_ARGUMENT     field, limit, size (if known)
     INVALID_OPTION               INVALID_ARGUMENT     field
     SPECIAL_TOKEN_NOT_PERMITTED  PERMISSION_DENIED    token, encoding
     UNAUTHENTICATED              UNAUTHENTICATED      -
@@ -197,6 +198,7 @@ class TokenizerServiceServicer(object):
     BUDGET_TOO_SMALL             INVALID_ARGUMENT     needed, budget, byte_offset (Split)
     STREAM_IDLE                  ABORTED              seconds
     DRAINING                     UNAVAILABLE          -
+    INTERNAL                     INTERNAL             request_id
 
     Fields that requests share:
 
@@ -451,12 +453,12 @@ class TokenizerService(object):
     "bytepair" and one of the reasons below, and google.rpc.BadRequest if a field is invalid.
     Neither messages nor metadata ever contain input text.
 
-    UNKNOWN_ENCODING             NOT_FOUND            encoding
-    FINGERPRINT_MISMATCH         FAILED_PRECONDITION  encoding, expected, actual
+    UNKNOWN_ENCODING             NOT_FOUND            encoding, nearest (if any)
+    FINGERPRINT_MISMATCH         FAILED_PRECONDITION  encoding or format, expected, actual
     SPECIAL_TOKEN_IN_TEXT        INVALID_ARGUMENT     token, byte_offset
-    UNKNOWN_TOKEN_ID             INVALID_ARGUMENT     id, index
+    UNKNOWN_TOKEN_ID             INVALID_ARGUMENT     id, index (not in GetToken)
     INVALID_UTF8                 INVALID_ARGUMENT     byte_offset
-    INPUT_TOO_LARGE              INVALID_ARGUMENT     field, limit, size
+    INPUT_TOO_LARGE              INVALID_ARGUMENT     field, limit, size (if known)
     INVALID_OPTION               INVALID_ARGUMENT     field
     SPECIAL_TOKEN_NOT_PERMITTED  PERMISSION_DENIED    token, encoding
     UNAUTHENTICATED              UNAUTHENTICATED      -
@@ -465,6 +467,7 @@ class TokenizerService(object):
     BUDGET_TOO_SMALL             INVALID_ARGUMENT     needed, budget, byte_offset (Split)
     STREAM_IDLE                  ABORTED              seconds
     DRAINING                     UNAVAILABLE          -
+    INTERNAL                     INTERNAL             request_id
 
     Fields that requests share:
 
