@@ -40,6 +40,7 @@ def test_a_flag_wins_over_a_variable_over_the_file(tmp_path: Path) -> None:
         "BYTEPAIR_CONFIG": path,
         "BYTEPAIR_SERVICE_HOST": "10.0.0.1",
         "BYTEPAIR_MAX_IDZ": "1",
+        "BYTEPAIR_QUOTAS": "5",
         "BYTEPAIR_TLS_CA": "of-the-health-probe.pem",
         "HOME": "/",
     }
@@ -51,6 +52,7 @@ def test_a_flag_wins_over_a_variable_over_the_file(tmp_path: Path) -> None:
     assert read.base_dir == tmp_path
     assert read.ignored_variables == {
         "BYTEPAIR_MAX_IDZ": "BYTEPAIR_MAX_IDS",
+        "BYTEPAIR_QUOTAS": "quotas in the file",
         "BYTEPAIR_SERVICE_HOST": "",
     }
     assert not read.check_only

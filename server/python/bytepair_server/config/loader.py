@@ -75,8 +75,8 @@ class Configuration:
         base_dir: What relative paths of the file are relative to.
         check_only: `--check-config` was given.
         ignored_variables: `BYTEPAIR_*` variables that name no setting, each with the one that may
-            be meant, or "". They are not errors: Kubernetes sets such variables for a Service that
-            is called "bytepair".
+            be meant, or "quotas in the file", or "". They are not errors: Kubernetes sets such
+            variables for a Service that is called "bytepair".
     """
 
     settings: Settings
@@ -133,9 +133,11 @@ def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Configurat
         if not variable.startswith(PREFIX) or variable in (CONFIG_VARIABLE, *_CLIENTS):
             continue
         name = variable.removeprefix(PREFIX).lower()
-        if name in Settings.model_fields and name not in FILE_ONLY:
+        if name in Settings.model_fields.keys() - FILE_ONLY:
             value = _from_here(name, environment[variable])
             values[name], origin[name] = value, f"variable {variable}"
+        elif name in FILE_ONLY:
+            ignored[variable] = f"{name} in the file"
         else:
             similar = nearest(name, Settings.model_fields.keys() - FILE_ONLY)
             ignored[variable] = _variable(similar[0]) if similar else ""
