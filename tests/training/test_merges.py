@@ -11,6 +11,7 @@ from pathlib import Path
 import bytepair_engine
 import pytest
 from bytepair_engine import InvalidOption, InvalidUnicode, TrainingError, VocabularyError
+from bytepair_engine.backends.cores import BackendName
 from bytepair_engine.backends.reference import split
 from bytepair_engine.pipeline.byte_alphabet import read_bytes
 from bytepair_engine.training.counting import Counting, counts_of, text_batches
@@ -179,9 +180,15 @@ def test_train_rejects_invalid_arguments() -> None:
         bytepair_engine.train(["a"], vocab_size=300, pattern="gpt7")
     with pytest.raises(InvalidUnicode, match="lone surrogate"):
         bytepair_engine.train(["a\ud800"], vocab_size=300, pattern="gpt2")
-    for counts in ({"": 1}, {"a": -1}, {"a": 2**63}):
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+def test_train_rejects_invalid_counts(backend: BackendName) -> None:
+    for counts in ({"": 1}, {"a": -1}, {"a": 2**63}, {"a": 1.5}):
         with pytest.raises(InvalidOption, match="counts"):
-            bytepair_engine.train(counts, vocab_size=300, pattern=None)
+            bytepair_engine.train(counts, vocab_size=300, pattern=None, backend=backend)
+    with pytest.raises(InvalidUnicode, match="lone surrogate"):
+        bytepair_engine.train({"a\ud800": 1}, vocab_size=300, pattern=None, backend=backend)
 
 
 @pytest.mark.parametrize("backend", ["native", "reference"])

@@ -13,6 +13,7 @@ from bytepair_engine.errors import InvalidOption, TrainingError
 from bytepair_engine.resources import MAX_THREADS
 from bytepair_engine.streaming.split_points import split_points_of
 from bytepair_engine.streaming.splitter import StreamSplitter
+from bytepair_engine.training.merging import checked_counts
 from bytepair_engine.vocabulary.special_names import SpecialNames
 
 #: Number of characters of a batch, which is counted on all threads.
@@ -158,20 +159,10 @@ def counts_of(counts: Mapping[bytes, int] | Mapping[str, int]) -> _core.Pretoken
     """Convert a mapping from pre-tokens to counts.
 
     Raises:
-        InvalidOption: A pre-token is empty, or a count is not an integer from 0 to 2⁶³ - 1.
         TypeError: A pre-token is neither text nor bytes.
+        Exception: Those of `merging.checked_counts`.
     """
-
-    def items() -> Iterator[tuple[bytes, int]]:
-        for word, count in counts.items():
-            if not word:
-                raise InvalidOption("counts", "a pre-token is empty")
-            if not isinstance(count, int) or not 0 <= count < 2**63:
-                raise InvalidOption("counts", f"{count!r} is not an integer from 0 to 2**63 - 1")
-            if count:
-                yield (word.encode() if isinstance(word, str) else word), count
-
-    return _core.PretokenCounts.from_items(items())
+    return _core.PretokenCounts.from_items(checked_counts(counts))
 
 
 def parts(pieces: Iterable[str], pattern: str | None) -> Iterator[str]:

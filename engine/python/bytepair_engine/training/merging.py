@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from bytepair_engine.errors import TrainingError
+from bytepair_engine.backends.reference import check_unicode
+from bytepair_engine.errors import InvalidOption, TrainingError
 from bytepair_engine.training.reference import Merge, replace, train_reference
 from bytepair_engine.training.settings import BYTE_ORDERS, TrainingSettings
 
@@ -48,6 +49,26 @@ Report = Callable[[Progress], object]
 
 def _empty() -> TrainingError:
     return TrainingError("there is no text to train on", "give a non-empty text")
+
+
+def checked_counts(
+    counts: Mapping[bytes, int] | Mapping[str, int],
+) -> Iterator[tuple[bytes, int]]:
+    """Yield the pre-tokens of a mapping with their counts, without those that occur 0 times.
+
+    Raises:
+        InvalidOption: A pre-token is empty, or a count is not an integer from 0 to 2⁶³ - 1.
+        InvalidUnicode: A pre-token has a lone surrogate.
+    """
+    for word, count in counts.items():
+        if not word:
+            raise InvalidOption("counts", "a pre-token is empty")
+        if not isinstance(count, int) or not 0 <= count < 2**63:
+            raise InvalidOption("counts", f"{count!r} is not an integer from 0 to 2**63 - 1")
+        if isinstance(word, str):
+            check_unicode(word)
+        if count:
+            yield (word.encode() if isinstance(word, str) else word), count
 
 
 @dataclass(frozen=True)

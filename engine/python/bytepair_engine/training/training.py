@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bytepair_engine.backends.cores import BackendName, resolve
 from bytepair_engine.backends.reference import check_unicode, split
@@ -14,6 +14,7 @@ from bytepair_engine.training.merging import (
     Progress,
     Report,
     Trained,
+    checked_counts,
     merge_by_reference,
     merge_counts,
 )
@@ -131,15 +132,15 @@ def _native(
 
 
 def _reference_counts(corpus: Corpus, pattern: str | None) -> dict[bytes, int]:
+    items = checked_counts(corpus) if isinstance(corpus, Mapping) else _pretokens(corpus, pattern)
     counts: dict[bytes, int] = {}
-    if isinstance(corpus, Mapping):
-        for word, count in corpus.items():
-            data = word.encode() if isinstance(word, str) else word
-            counts[data] = counts.get(data, 0) + count
-        return counts
-    for text in corpus:
+    for data, count in items:
+        counts[data] = counts.get(data, 0) + count
+    return counts
+
+
+def _pretokens(texts: Iterable[str], pattern: str | None) -> Iterator[tuple[bytes, int]]:
+    for text in texts:
         check_unicode(text)
         for piece in split(text, pattern or WHOLE_TEXT):
-            data = piece.encode()
-            counts[data] = counts.get(data, 0) + 1
-    return counts
+            yield piece.encode(), 1
