@@ -22,12 +22,14 @@ from bytepair_engine import (
     UnknownToken,
     UnknownTokenId,
     aliases,
+    extend_encoding,
     get_encoding,
     list_encodings,
     load_encoding,
 )
 from bytepair_engine.backends.interface import OffsetUnit
 from bytepair_engine.backends.varint import pack
+from bytepair_engine.toy import toy
 from hypothesis import given
 from hypothesis import strategies as st
 from support.engines import BACKENDS, Load
@@ -194,6 +196,7 @@ def test_values_other_than_text_are_rejected(encoding: Encoding) -> None:
         ("stop", lambda encoding: StreamDecoder(encoding, stop=5)),  # type: ignore[call-overload]
         ("stop", lambda encoding: StreamDecoder(encoding, stop=["a", 5])),  # type: ignore[list-item]
         ("piece", lambda encoding: StreamEncoder(encoding).feed(5)),  # type: ignore[arg-type]
+        ("special_tokens", lambda _: extend_encoding(toy(), [5], name="x")),  # type: ignore[list-item]
     ],
 )
 def test_the_error_for_a_wrong_type_names_the_argument(

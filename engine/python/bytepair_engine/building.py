@@ -9,7 +9,7 @@ from typing import Any
 from bytepair_engine.backends.cores import Core
 from bytepair_engine.backends.interface import Backend
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import VocabularyError, has_surrogate
+from bytepair_engine.errors import VocabularyError, check_type, has_surrogate
 from bytepair_engine.pipeline.definition import NO_TEMPLATE, Pipeline, Split, Template
 from bytepair_engine.resources import Resources
 from bytepair_engine.vocabulary.rank_table import MAX_TOKEN_ID
@@ -52,6 +52,7 @@ def build_encoding(
             "fetch the original file: a byte-level vocabulary has all 256",
         )
     for token, token_id in special_tokens.items():
+        check_type("special_tokens: each name", token, str, "str")
         problem = None
         if has_surrogate(token):
             problem = f"special token {token!r} holds a lone surrogate"
