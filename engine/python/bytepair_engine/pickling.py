@@ -19,7 +19,6 @@ from bytepair_engine.errors import VocabularyError
 from bytepair_engine.extending import ordinary_tokens
 from bytepair_engine.pipeline.definition import NO_TEMPLATE
 from bytepair_engine.registry import get_encoding
-from bytepair_engine.resources import Resources
 from bytepair_engine.vocabulary.builtin import BUILTINS
 
 #: Number of rebuilt encodings that a process caches: each task of a pool carries its own pickle.
@@ -90,7 +89,6 @@ def _of_content(identity: bytes, content: bytes) -> Encoding:
 def _rebuilt(identity: bytes, content: bytes) -> Encoding:
     parts = pickle.loads(content)
     core = resolve(parts["core"])
-    assert isinstance(parts["keys"]["resources"], Resources)
     if "pipeline" in parts:
         encoding = build_pipeline_encoding(core, parts["pipeline"], **parts["keys"])
     else:
