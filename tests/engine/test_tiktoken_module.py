@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 from collections.abc import Callable
 from functools import cache
@@ -28,6 +29,7 @@ SHORT = st.text("abc \n\t'1é中", max_size=8)
 def ranks() -> dict[bytes, int]:
     """Return a small table: every byte, and a few merges."""
     tokens = [bytes([byte]) for byte in range(256)]
+    tokens += [b"bcb"]  # a pre-token, and not the result of merges
     tokens += [b"ab", b"abc", b"  ", b" a", b"\n\n", b" \n", b"\xc3\xa9", b"\xe4\xb8", b"a\xc3"]
     return {token: rank for rank, token in enumerate(tokens)}
 
@@ -83,9 +85,12 @@ def test_unstable_tokens_and_completions_are_those_of_tiktoken(
     pair: tuple[ours.Encoding, theirs.Encoding], text: str
 ) -> None:
     mine, other = pair
-    stable, completions = mine.encode_with_unstable(text, allowed_special="all")
-    expected = other.encode_with_unstable(text, allowed_special="all")
-    assert (stable, sorted(completions)) == (expected[0], sorted(expected[1]))
+    choices: tuple[Any, ...] = ("all", {"<a>"}, set())
+    for allowed in choices:
+        options: Any = {"allowed_special": allowed, "disallowed_special": ()}
+        stable, completions = mine.encode_with_unstable(text, **options)
+        expected = other.encode_with_unstable(text, **options)
+        assert (stable, sorted(completions)) == (expected[0], sorted(expected[1]))
 
 
 @given(data=st.binary(max_size=12) | st.text("abé \n", max_size=6).map(lambda t: t.encode()[:-1]))
@@ -93,6 +98,25 @@ def test_bytes(pair: tuple[ours.Encoding, theirs.Encoding], data: bytes) -> None
     mine, other = pair
     assert mine._encode_bytes(data) == other._encode_bytes(data)
     assert mine._encode_single_piece(data + b"a") == other._encode_single_piece(data + b"a")
+
+
+@pytest.mark.parametrize("size", [None, 0, 257, 258, 259, 302])
+def test_the_number_of_tokens_is_checked(size: int | None) -> None:
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    for special in ({"<a>": 256, "<b>": 257}, {"<a>": 256, "<b>": 301}):
+        parts: Any = {"mergeable_ranks": ranks, "special_tokens": special, "explicit_n_vocab": size}
+        mine = outcome(lambda: ours.Encoding("x", pat_str="a", **parts).n_vocab)  # noqa: B023
+        assert mine == outcome(lambda: theirs.Encoding("x", pat_str="a", **parts).n_vocab)  # noqa: B023
+
+
+def test_methods_have_the_arguments_of_those_of_tiktoken() -> None:
+    for name, method in inspect.getmembers(theirs.Encoding, inspect.isfunction):
+        if not name.startswith("__"):
+            mine, expected = (
+                [(p.name, p.kind, p.default) for p in inspect.signature(each).parameters.values()]
+                for each in (getattr(ours.Encoding, name), method)
+            )
+            assert mine == expected, name
 
 
 def test_invalid_ranks_are_named(ranks: dict[bytes, int]) -> None:
@@ -122,12 +146,15 @@ CALLS: dict[str, Callable[[ours.Encoding], object]] = {
     "disallowed to numpy": lambda e: e.encode_to_numpy("<|endoftext|>"),
     "surrogate to numpy": lambda e: e.encode_to_numpy("\ud800"),
     "to numpy": lambda e: e.encode_to_numpy("hello world").tolist(),
+    "bytes of a token": lambda e: e.encode_single_token(b"hello"),
     "unknown token": lambda e: e.encode_single_token("no token of any"),
     "surrogate token": lambda e: e.encode_single_token("\ud800"),
     "unknown id": lambda e: e.decode_single_token_bytes(99_999_999),
     "negative id": lambda e: e.decode_single_token_bytes(-1),
     "negative ids": lambda e: e.decode([1, -1]),
     "ids beyond 32 bits": lambda e: e.decode_bytes([2**32 + 1]),
+    "the first id beyond 32 bits": lambda e: e.decode_bytes([2**32]),
+    "the last id within 32 bits": lambda e: e.decode_bytes([2**32 - 1]),
     "unknown ids": lambda e: e.decode([1, 99_999_999]),
     "unknown ids in a batch": lambda e: e.decode_bytes_batch([[1], [99_999_999]]),
     "half a character": lambda e: e.decode([9468]),
@@ -135,7 +162,10 @@ CALLS: dict[str, Callable[[ours.Encoding], object]] = {
     "half a character, ignored": lambda e: e.decode([9468], errors="ignore"),
     "offsets of half a character": lambda e: e.decode_with_offsets([9468]),
     "offsets": lambda e: e.decode_with_offsets(e.encode("aé中👍 b")),
+    "one thread": lambda e: e.encode_batch(["a"], num_threads=1),
     "no threads": lambda e: e.encode_batch(["a"], num_threads=0),
+    "no threads to decode": lambda e: e.decode_batch([[1]], num_threads=0),
+    "no threads to decode to bytes": lambda e: e.decode_bytes_batch([[1]], num_threads=0),
     "no text": lambda e: e.encode(None),  # type: ignore[arg-type]
     "eot": lambda e: e.eot_token,
     "sizes": lambda e: (e.n_vocab, e.max_token_value, e.name, repr(e)),
