@@ -37,7 +37,7 @@ def ranks() -> dict[bytes, int]:
 @pytest.fixture(scope="module")
 def pair(ranks: dict[bytes, int]) -> tuple[ours.Encoding, theirs.Encoding]:
     parts: Any = {
-        "pat_str": r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+        "pat_str": r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+|\n|\s+(?!\S)|\s+",
         "mergeable_ranks": ranks,
         "special_tokens": {"<|endoftext|>": 300, "<a>": 301},
     }

@@ -46,10 +46,8 @@ def encode_bytes(encoding: Encoding, data: bytes) -> list[int]:
         text, rest = data[: error.start].decode(), data[error.start :]
     ids = encoding.encode_ordinary(text)
     last = _last_piece_tokens(encoding, text, ids, frozenset())
-    if last:
-        rest = encoding.decode_bytes(ids[-last:]) + rest
-        ids = ids[:-last]
-    return ids + encoding._encode_single_piece(rest)
+    stable, tail = ids[:-last], encoding.decode_bytes(ids[-last:])
+    return stable + encoding._encode_single_piece(tail + rest)
 
 
 def _last_piece_tokens(
