@@ -108,7 +108,8 @@ encoding = pickle.load(sys.stdin.buffer)
 assert encoding is pickle.loads(pickle.dumps(encoding))
 ids = encoding.encode(sys.argv[1], disallowed_special=())
 print((encoding.name, encoding.source, encoding.backend, encoding.resources.threads,
-       encoding.fingerprint, encoding.special_tokens == {}, ids))
+       encoding.fingerprint, encoding.special_tokens == {}, ids), flush=True)
+sys.stdout.buffer.write(pickle.dumps(encoding))
 """
 
 
@@ -129,7 +130,9 @@ def test_another_process_unpickles_an_equal_encoding(pickled: Encoding) -> None:
         pickled.special_tokens == {},
         pickled.encode(TEXT, disallowed_special=()),
     )
-    assert done.stdout.decode().strip() == str(expected)
+    found, _, returned = done.stdout.partition(b"\n")
+    assert found.decode() == str(expected)
+    assert pickle.loads(returned) is pickled
 
 
 def test_inspection_proposes_the_pattern_of_a_known_table(rank_file: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pickle
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary
 
 from bytepair_engine.backends.cores import BackendName, resolve
 from bytepair_engine.building import build_encoding, build_pipeline_encoding
@@ -25,7 +25,6 @@ from bytepair_engine.vocabulary.builtin import BUILTINS
 _MAX_REBUILT: Final = 8
 
 _contents: Final[WeakKeyDictionary[Encoding, bytes]] = WeakKeyDictionary()
-_restored: Final[WeakValueDictionary[bytes, Encoding]] = WeakValueDictionary()
 
 
 def reduced(encoding: Encoding) -> tuple[Callable[..., Encoding], tuple[Any, ...]]:
@@ -81,8 +80,7 @@ def _builtin(
 
 
 def _of_content(identity: bytes, content: bytes) -> Encoding:
-    found = LIVE.get(identity) or _restored.get(identity)
-    return found if found is not None else _rebuilt(identity, content)
+    return LIVE.get(identity) or _rebuilt(identity, content)
 
 
 @lru_cache(_MAX_REBUILT)
@@ -93,5 +91,6 @@ def _rebuilt(identity: bytes, content: bytes) -> Encoding:
         encoding = build_pipeline_encoding(core, parts["pipeline"], **parts["keys"])
     else:
         encoding = build_encoding(core, core.from_items(parts["items"]), **parts["keys"])
-    _restored[identity] = encoding
+    object.__setattr__(encoding, "_identity", identity)  # so that the sender gets its own back
+    LIVE[identity] = encoding
     return encoding
