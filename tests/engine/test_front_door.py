@@ -81,7 +81,7 @@ def test_other_files_are_rejected_with_the_fault(tmp_path: Path) -> None:
         EncodingSpec(name="x", file="x")  # type: ignore[arg-type]
 
 
-@pytest.fixture(params=["built in", "extended", "ranks", "pipeline"])
+@pytest.fixture(params=["built in", "extended", "renamed", "ranks", "pipeline"])
 def pickled(
     request: pytest.FixtureRequest, backend: BackendName, tokenizer_json: Path, rank_file: Path
 ) -> Encoding:
@@ -94,6 +94,8 @@ def pickled(
             EncodingSpec(name="r", file=rank_file, pattern="gpt2"), backend=backend
         )
     builtin = bytepair_engine.get_encoding("r50k_base", backend=backend)
+    if request.param == "renamed":
+        return extend_encoding(builtin, [], name="p50k_base")
     return extend_encoding(builtin, ["<|a|>"], name="extended")
 
 

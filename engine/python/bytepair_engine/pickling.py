@@ -17,9 +17,7 @@ from bytepair_engine.building import build_encoding, build_pipeline_encoding
 from bytepair_engine.encoding import LIVE, Encoding
 from bytepair_engine.errors import VocabularyError
 from bytepair_engine.extending import ordinary_tokens
-from bytepair_engine.pipeline.definition import NO_TEMPLATE
-from bytepair_engine.registry import get_encoding
-from bytepair_engine.vocabulary.builtin import BUILTINS
+from bytepair_engine.registry import LOADED, get_encoding
 
 #: Number of rebuilt encodings that a process caches: each task of a pool carries its own pickle.
 _MAX_REBUILT: Final = 8
@@ -29,7 +27,7 @@ _contents: Final[WeakKeyDictionary[Encoding, bytes]] = WeakKeyDictionary()
 
 def reduced(encoding: Encoding) -> tuple[Callable[..., Encoding], tuple[Any, ...]]:
     """Return the value of `Encoding.__reduce__`."""
-    if _is_builtin(encoding):
+    if LOADED.get((encoding.name, encoding.backend, encoding.resources)) is encoding:
         return _builtin, (
             encoding.name,
             encoding.fingerprint,
@@ -41,16 +39,6 @@ def reduced(encoding: Encoding) -> tuple[Callable[..., Encoding], tuple[Any, ...
     if content is None:
         content = _contents[encoding] = pickle.dumps(_content(encoding))
     return _of_content, (encoding._identity, content)
-
-
-def _is_builtin(encoding: Encoding) -> bool:
-    builtin = BUILTINS.get(encoding.name)
-    return (
-        builtin is not None
-        and encoding.source == "builtin"
-        and encoding.special_tokens == builtin.special_tokens
-        and encoding.template == NO_TEMPLATE
-    )
 
 
 def _content(encoding: Encoding) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from bytepair_engine.vocabulary.aliases import ALIASES
 from bytepair_engine.vocabulary.builtin import BUILTINS, builtin_table
 
 #: The encodings loaded so far.
-_LOADED: Final[dict[tuple[str, BackendName, Resources], Encoding]] = {}
+LOADED: Final[dict[tuple[str, BackendName, Resources], Encoding]] = {}
 
 
 def get_encoding(
@@ -46,7 +46,7 @@ def get_encoding(
     canonical, _ = find_builtin(name)
     key = canonical, resolve(backend).name, Resources(cache_bytes, threads)
     # If two threads load it, both return the first object.
-    return _LOADED.get(key) or _LOADED.setdefault(key, _load(*key))
+    return LOADED.get(key) or LOADED.setdefault(key, _load(*key))
 
 
 def list_encodings() -> list[str]:
