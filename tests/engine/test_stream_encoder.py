@@ -204,6 +204,8 @@ def test_a_stream_can_mix_text_and_bytes(load: Any) -> None:
     with pytest.raises(InvalidUnicode) as caught:
         encoder.feed("x")
     assert caught.value.byte_offset == 3
+    with pytest.raises(InvalidUnicode):
+        StreamEncoder(encoding).feed(b"\xff")  # at once, not only at the end
 
 
 @pytest.mark.slow

@@ -68,8 +68,7 @@ class Utf8Decoder:
         Returns:
             The text that is certain now; in strict decoding, up to the first invalid byte.
         """
-        if self.pending:
-            data = self.pending + data
+        data = self.pending + data
         try:
             text, used = utf_8_decode(data, self._errors, final)
             if used == len(data) - 2 and data[used] == 0xED and data[used + 1] >= 0xA0:
