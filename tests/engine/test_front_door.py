@@ -17,11 +17,13 @@ from bytepair_engine import (
     Encoding,
     EncodingSpec,
     InvalidOption,
+    InvalidUnicode,
     VocabularyError,
     extend_encoding,
     load_encoding,
 )
 from bytepair_engine.backends.cores import BackendName
+from bytepair_engine.backends.interface import OffsetUnit
 from bytepair_engine.inspection import inspect_file
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
@@ -60,6 +62,15 @@ def test_a_self_describing_file_is_loaded_by_its_path(
     declared = EncodingSpec(name="small", file=tokenizer_json)
     assert encoding.name == "small"
     assert encoding.fingerprint == load_encoding(declared, backend=backend).fingerprint
+
+
+@pytest.mark.parametrize("unit", ["byte", "code_point", "utf16"])
+def test_a_pipeline_rejects_lone_surrogates_in_every_unit(
+    backend: BackendName, tokenizer_json: Path, unit: OffsetUnit
+) -> None:
+    encoding = load_encoding(tokenizer_json, backend=backend)
+    with pytest.raises(InvalidUnicode):
+        encoding.encode_with_offsets("a\ud800", unit=unit)
 
 
 def test_the_error_for_a_rank_file_lists_possible_patterns(rank_file: Path) -> None:

@@ -146,13 +146,11 @@ class PipelineBackend(PipelineTable, DerivedBackend[NameSet]):
     def encode_with_offsets(
         self, text: str, unit: OffsetUnit, allowed: NameSet, disallowed: NameSet
     ) -> tuple[list[int], list[int]]:
-        ids, offsets = [], []
+        found = list(self._tokens(text, allowed, disallowed))
         units = _units_before_each_character(text, unit)
-        for token_id, character, byte in self._tokens(text, allowed, disallowed):
-            ids.append(token_id)
-            offsets.append(units[character] + (byte if unit == "byte" else 0))
+        offsets = (units[at] + (byte if unit == "byte" else 0) for _, at, byte in found)
         # An unknown token can follow the tokens of later bytes.
-        return ids, list(accumulate(offsets, max))
+        return [token_id for token_id, _, _ in found], list(accumulate(offsets, max))
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
         state = DecoderState(self.pipeline.decoder)
