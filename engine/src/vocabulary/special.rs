@@ -61,11 +61,6 @@ impl SpecialSet {
         search.is_some_and(|search| search.find(data, 0).is_some())
     }
 
-    /// Returns whether no member is a special token of the encoding.
-    pub fn allows_nothing(&self) -> bool {
-        self.known.is_none()
-    }
-
     /// Returns the first special token at or after byte `from`, and its id; None if there is none.
     pub fn next_known(&self, text: &str, from: usize) -> Option<(Found, u32)> {
         let known = self.known.as_ref()?;
