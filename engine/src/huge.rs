@@ -72,6 +72,10 @@ impl<T: Copy> Huge<T> {
         })
     }
 
+    pub fn as_ptr(&self) -> *mut T {
+        self.start.as_ptr()
+    }
+
     /// Copies the slice if this process was forked since it was made. Otherwise the first write to
     /// each small part of a huge page would copy that part alone, and leave small pages.
     pub fn unshare(&mut self) {
@@ -100,13 +104,7 @@ pub fn forks() -> usize {
     FORKS.load(Relaxed)
 }
 
-impl<T> Huge<T> {
-    pub fn as_ptr(&self) -> *mut T {
-        self.start.as_ptr()
-    }
-}
-
-impl<T> Deref for Huge<T> {
+impl<T: Copy> Deref for Huge<T> {
     type Target = [T];
 
     #[inline(always)]
@@ -116,7 +114,7 @@ impl<T> Deref for Huge<T> {
     }
 }
 
-impl<T> DerefMut for Huge<T> {
+impl<T: Copy> DerefMut for Huge<T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above, and the borrow is unique.
