@@ -88,7 +88,7 @@ impl Lookup<'_> {
     fn encode_piece<S: Sink>(&mut self, piece: &[u8], key: Key, hash: u64, sink: &mut S) {
         let key = Some(key).filter(|_| piece.len() <= LONGEST);
         let hash = key.map_or_else(|| hash::hash(piece), |_| hash);
-        // Characters of three bytes, after a space or punctuation or not.
+        // Characters of three or four bytes, after a space or punctuation or not.
         if piece.len() > 3 && (piece[0] >= 0xe0 || piece[1] >= 0xe0) {
             // First, because finding segments costs more.
             if self.put_cached(piece, key, hash, sink) {

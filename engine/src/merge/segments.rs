@@ -1,7 +1,7 @@
 //! Segments of a pre-token that no token crosses the ends of: each is merged alone.
 //!
-//! A pre-token of Chinese, Japanese or Korean text is mostly new, but most of its segments are
-//! single characters, and few of the others are new.
+//! A pre-token of Chinese, Japanese or Korean text, or of emoji, is mostly new, but most of its
+//! segments are single characters, and few of the others are new.
 //!
 //! **Lemma (segments).** If no token occurs in a pre-token xy such that it begins in x and ends in
 //! y, the tokens of xy are those of x and then those of y. *Proof.* Every part during merging is
@@ -19,7 +19,7 @@ pub struct Crossings {
     /// A Bloom filter of two adjacent characters of tokens: alone, and with the whole characters of
     /// the token on either side of them, `OTHER` for none. The two choose the line.
     filter: Box<[Line]>,
-    /// The flags below, by code point, up to U+FFFF.
+    /// The flags below, by the lower 16 bits of the code point.
     characters: Box<[u8]>,
 }
 
@@ -39,7 +39,7 @@ impl Place {
     /// Returns the place of the same two characters with those beside them.
     #[inline(always)]
     fn with(self, first: u32, last: u32) -> Self {
-        let code = self.hash ^ (self.hash >> 32) ^ (first as u64) << 17 ^ last as u64;
+        let code = self.hash ^ (self.hash >> 32) ^ (first as u64) << 22 ^ last as u64;
         let hash = hashed(code);
         Place { hash, ..self }
     }
@@ -61,11 +61,12 @@ const LEFT: u8 = 1 << 1;
 /// The three bytes of the character merge to one token.
 const ONE_TOKEN: u8 = 1 << 2;
 
-/// The first code point that takes three bytes.
+/// The first code points that take three bytes, and four.
 const THREE_BYTES: u32 = 0x800;
+const FOUR_BYTES: u32 = 1 << 16;
 
-/// The code of what is no character of at most three bytes.
-const OTHER: u32 = 1 << 16;
+/// The code of what is no character.
+const OTHER: u32 = 1 << 21;
 
 /// One segment: where it ends, and its character if it is a single one of at most three bytes.
 pub struct Segment {
@@ -107,7 +108,7 @@ impl Crossings {
         while at < token.len() {
             let lead = token[at];
             let (after, len) = decode(token, at);
-            match (begins_within, after == OTHER && lead < 0xf0) {
+            match (begins_within, after == OTHER) {
                 (true, true) => {
                     let last = token[at - 1];
                     let ending_so = self.characters.iter_mut().skip(last as usize & 0x3f);
@@ -115,11 +116,11 @@ impl Crossings {
                     self.insert(self.place(within(last), within(lead)));
                 }
                 (true, false) if after < OTHER => {
-                    self.characters[after as usize] |= ENTERED;
+                    self.characters[after as u16 as usize] |= ENTERED;
                     self.insert(self.place(within(token[at - 1]), after));
                 }
                 (false, true) if before < OTHER => {
-                    self.characters[before as usize] |= LEFT;
+                    self.characters[before as u16 as usize] |= LEFT;
                     self.insert(self.place(before, within(lead)));
                 }
                 (false, false) if before < OTHER && after < OTHER => {
@@ -153,7 +154,7 @@ impl Crossings {
     /// Returns the place of two adjacent characters.
     #[inline(always)]
     fn place(&self, before: u32, after: u32) -> Place {
-        let hash = hashed((before as u64) << 17 | after as u64);
+        let hash = hashed((before as u64) << 22 | after as u64);
         let line = (hash >> 26) as usize & (self.filter.len() - 1);
         Place { line, hash }
     }
@@ -174,7 +175,7 @@ impl Crossings {
         {
             return true;
         }
-        let [left, entered] = [before, after].map(|point| self.characters[point as usize]);
+        let [left, entered] = [before, after].map(|point| self.characters[point as u16 as usize]);
         if left & LEFT | entered & ENTERED == 0 {
             return false;
         }
@@ -231,7 +232,7 @@ impl Iterator for Segments<'_> {
         }
         let mut first = OTHER;
         let mut before = self.advance();
-        let mut single = Some(before).filter(|&point| point < OTHER);
+        let mut single = Some(before).filter(|&point| point < FOUR_BYTES);
         while self.at < self.piece.len() {
             let [(after, _), (last, _)] = self.ahead;
             let near = [first, before, after, last];
@@ -259,13 +260,20 @@ fn within(byte: u8) -> u32 {
     OTHER | byte as u32
 }
 
-/// Returns the code point and the length of a character of at most three bytes at `start`; (`OTHER`,
-/// 1) for anything else, and at the end.
+/// Returns the code point and the length of a character at `start`; (`OTHER`, 1) for anything else,
+/// and at the end.
 #[inline(always)]
 fn decode(text: &[u8], start: usize) -> (u32, usize) {
-    match (text.get(start), character(text, start)) {
-        (Some(&byte @ ..0x80), _) => (byte as u32, 1),
-        (_, (_, 1)) => (OTHER, 1),
-        (_, (point, len)) => (point as u32, len),
+    match (character(text, start), text.get(start)) {
+        ((point, len @ 2..), _) => (point as u32, len),
+        (_, Some(&byte @ ..0x80)) => (byte as u32, 1),
+        (_, Some(0xf0..)) => decode_four(&text[start..]).unwrap_or((OTHER, 1)),
+        _ => (OTHER, 1),
     }
+}
+
+#[inline(never)]
+fn decode_four(text: &[u8]) -> Option<(u32, usize)> {
+    let character = str::from_utf8(text.get(..4)?).ok()?.chars().next()?;
+    Some((character as u32, 4))
 }
