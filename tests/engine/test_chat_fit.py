@@ -150,6 +150,16 @@ def test_a_low_refill_percent_drops_more_at_once() -> None:
     assert len(fit_chat(messages, 103, **given_chat, refill_percent=50).kept) == 20
 
 
+def test_system_messages_are_kept_unless_they_may_be_dropped() -> None:
+    """The message before the first user message is a turn too."""
+    given_chat: Any = {"encoding": encoding_for("openai-chat"), "format": "openai-chat"}
+    pairs = [("system", "be kind"), ("assistant", "hello"), ("user", "one")]
+    messages = [{"role": role, "content": text} for role, text in pairs]
+    assert fit_chat(messages, 14, **given_chat).kept == [0, 2]
+    assert fit_chat(messages, 14, **given_chat, keep_system=False).kept == [1, 2]
+    assert fit_chat(messages, 12, **given_chat, keep_system=False).kept == [2]
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [

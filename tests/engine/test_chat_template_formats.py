@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
@@ -17,6 +18,7 @@ from bytepair_engine.chat import (
     fit_chat,
 )
 from bytepair_engine.chat.templates import TemplateFormat, load_template
+from bytepair_engine.chat.templates.format import MAX_SOURCE
 from bytepair_engine.errors import InvalidOption
 from support.chat_templates import CHATML, ENCODING, controls
 from support.chats import ADVERSARIAL, encoding_for
@@ -106,6 +108,95 @@ def test_templates_are_loaded_from_files(tmp_path: Any) -> None:
             load_template("mine", config)
 
 
+def test_the_tokens_of_a_file_are_variables(tmp_path: Any) -> None:
+    """Those that are no text are left out, and variables of the declaration replace them."""
+    config = tmp_path / "tokenizer_config.json"
+    template = "{{ bos_token }}{{ eos_token }}|{{ pad_token }}"
+    tokens = {"bos_token": {"content": "a"}, "eos_token": "b", "pad_token": None}
+    config.write_text(json.dumps({"chat_template": template, **tokens}))
+    digest = hashlib.sha256(config.read_bytes()).hexdigest().upper()
+    chosen = load_template("mine", config, sha256=digest, variables={"eos_token": "c"})
+    chat = [{"role": "user", "content": ""}]
+    assert encode_chat(chat, encoding=ENCODING, format=chosen).segments == ["ac|"]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "not a regular file"),
+        (b"\xff", "not UTF-8"),
+        (b"{", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+    ],
+    ids=["a folder", "bytes", "no JSON", "deep JSON"],
+)
+def test_a_file_that_is_no_template_is_rejected(
+    tmp_path: Any, content: bytes | None, problem: str
+) -> None:
+    file = tmp_path / "template.json"
+    if content is None:
+        file.mkdir()
+    else:
+        file.write_bytes(content)
+    with pytest.raises(BadTemplate, match=problem):
+        load_template("mine", file)
+    with pytest.raises(FileNotFoundError):
+        load_template("mine", tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        ("x" * (MAX_SOURCE + 1), "more than 262144 characters"),
+        ("{{ " + "(" * 3000 + ")" * 3000 + " }}", "RecursionError"),
+        ("{{ " + "1" * 5000 + " }}", "ValueError"),
+        ("{% macro f(a, a) %}{% endmacro %}", "SyntaxError"),
+    ],
+    ids=["long", "deep", "a long number", "two arguments of one name"],
+)
+def test_a_template_that_cannot_be_compiled_is_rejected(template: str, problem: str) -> None:
+    with pytest.raises(BadTemplate, match=problem):
+        TemplateFormat("mine", template)
+    assert TemplateFormat("mine", "x" * MAX_SOURCE)
+
+
+@pytest.mark.parametrize("field", [".reasoning_content", "['reasoning_content']"])
+def test_a_template_supports_the_fields_that_it_reads(field: str) -> None:
+    chat = [{"role": "assistant", "content": "x", "reasoning": "why"}]
+    chosen = TemplateFormat("mine", "{{ messages[0]" + field + " }}")
+    assert encode_chat(chat, encoding=ENCODING, format=chosen).segments == ["why"]
+    with pytest.raises(InvalidChat, match="field_not_supported"):
+        encode_chat(chat, encoding=ENCODING, format=TemplateFormat("mine", CHATML))
+
+
+def test_a_template_that_reads_calls_accepts_the_ids_of_results() -> None:
+    chat = [{"role": "tool", "content": "x", "tool_call_id": "1"}]
+    chosen = TemplateFormat("mine", "{{ messages[0].tool_calls }}{{ messages[0].content }}")
+    assert encode_chat(chat, encoding=ENCODING, format=chosen).segments == ["x"]
+    with pytest.raises(InvalidChat, match="field_not_supported"):
+        encode_chat(chat, encoding=ENCODING, format=TemplateFormat("mine", CHATML))
+
+
+@pytest.mark.parametrize(
+    ("before", "counts", "spans"),
+    [
+        # The token ` cd` is in two messages, and belongs to the first of them.
+        ("", (2, 1, 0, 2), [(0, 5), (0, 5), (5, 5), (0, 5)]),
+        ("<c>", (3, 2, 1, 4), [(0, 3), (3, 5), (5, 6), (6, 10)]),
+    ],
+)
+def test_each_message_has_its_tokens(
+    before: str, counts: tuple[int, ...], spans: list[tuple[int, int]]
+) -> None:
+    template = "{% for m in messages %}" + before + "{{ m.content }}{% endfor %}"
+    chat = [{"role": "user", "content": text} for text in ("a b", " c", "", "d e f")]
+    given_chat: Any = {"encoding": ENCODING, "format": TemplateFormat("mine", template)}
+    assert count_chat(chat, **given_chat).message_counts == counts
+    found = encode_chat(chat, **given_chat)
+    assert found.message_spans == spans
+    assert "" not in found.segments
+
+
 @pytest.mark.parametrize(
     ("written", "flags", "pre_tokenizer", "missing"),
     [
@@ -115,6 +206,8 @@ def test_templates_are_loaded_from_files(tmp_path: Any) -> None:
         ("<c>", {"single_word": True}, None, ()),
         ("<c>", {}, "first", ()),
         ("{{ '<' ~ 'c>' }}", {"rstrip": True}, None, ()),
+        ("{{ c }}", {"special": False}, None, ("<c>",)),
+        ("{% if false %}<c>{% endif %}", {"rstrip": True}, None, ()),
     ],
 )
 def test_an_encoding_that_gives_a_rendered_string_other_ids_is_rejected(
@@ -129,17 +222,22 @@ def test_an_encoding_that_gives_a_rendered_string_other_ids_is_rejected(
                  "lstrip": False, "rstrip": False, "normalized": False} | flags  # fmt: skip
         spaces = scheme and {"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme,
                              "split": False}  # fmt: skip
-        vocab = {"a": 0, "b": 1, "<c>": 2, "▁": 3}
+        vocab = {"a": 0, "b": 1, "<c>": 2, "▁": 3, "\n": 4, "<d>": 5}
+        # Every template has white space, and none has this other control token.
+        space = {**token, "id": 4, "content": "\n", "special": False}
+        other = {**token, "id": 5, "content": "<d>", "special": True, "lstrip": True}
         model = {"type": "BPE", "vocab": vocab, "merges": [], "unk_token": "b"}
         file = tmp_path / "tokenizer.json"
         file.write_text(
-            json.dumps({"added_tokens": [token], "model": model, "pre_tokenizer": spaces})
+            json.dumps(
+                {"added_tokens": [token, space, other], "model": model, "pre_tokenizer": spaces}
+            )
         )
         return load_encoding(EncodingSpec(name="small", file=file))
 
-    chosen = TemplateFormat("mine", written + "{{ messages[0].content }}")
+    chosen = TemplateFormat("mine", written + "{{ messages[0].content }}\n", variables={"c": "<c>"})
     chat = [{"role": "user", "content": "ab"}]
-    assert encode_chat(chat, encoding=encoding({}, None), format=chosen).ids == [2, 0, 1]
+    assert encode_chat(chat, encoding=encoding({}, None), format=chosen).ids[-2:] == [0, 1]
     with pytest.raises(ChatFormatMismatch) as rejected:
         count_chat(chat, encoding=encoding(flags, pre_tokenizer), format=chosen)
     assert rejected.value.missing == missing
