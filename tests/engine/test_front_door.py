@@ -110,6 +110,15 @@ def pickled(
     return extend_encoding(builtin, ["<|a|>"], name="extended")
 
 
+def test_an_extended_encoding_names_its_source(rank_file: Path) -> None:
+    loaded = load_encoding(EncodingSpec(name="r", file=rank_file, pattern="gpt2"))
+    builtin = bytepair_engine.get_encoding("r50k_base")
+    for encoding, source in ((builtin, "builtin:r50k_base"), (loaded, f"file:{rank_file}")):
+        once = extend_encoding(encoding, ["<|a|>"], name="once")
+        twice = extend_encoding(once, ["<|b|>"], name="twice")
+        assert once.source == twice.source == source
+
+
 def test_a_copy_of_an_encoding_is_the_same_object(pickled: Encoding) -> None:
     assert pickle.loads(pickle.dumps(pickled)) is pickled
     assert copy.deepcopy(pickled) is pickled

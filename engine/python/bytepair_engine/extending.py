@@ -72,7 +72,7 @@ def extend_encoding(
         name=name,
         pattern=encoding.pattern,
         special_tokens={**encoding.special_tokens, **special_tokens},
-        source=encoding.source,
+        source=f"builtin:{encoding.name}" if encoding.source == "builtin" else encoding.source,
         table_source=encoding.name,
         resources=encoding.resources,
         template=encoding.template,
