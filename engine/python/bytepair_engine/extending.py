@@ -8,7 +8,6 @@ from bytepair_engine.backends.cores import resolve
 from bytepair_engine.building import build_encoding
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import InvalidOption, VocabularyError
-from bytepair_engine.vocabulary.rank_table import MAX_TOKEN_ID
 
 
 def extend_encoding(
@@ -52,8 +51,6 @@ def extend_encoding(
         problem = None
         if token in encoding.special_tokens:
             problem = f"it has the id {encoding.special_tokens[token]} already"
-        elif not 0 <= token_id <= MAX_TOKEN_ID:
-            problem = f"its id {token_id} is outside 0 to {MAX_TOKEN_ID}"
         elif token_id in used:
             problem = f"its id {token_id} is that of the special token {used[token_id]!r}"
         elif backend.token_bytes(token_id) is not None:
