@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 from bytepair_engine.backends.cores import resolve
 from bytepair_engine.building import build_encoding
@@ -78,10 +79,6 @@ def extend_encoding(
 
 def ordinary_tokens(encoding: Encoding) -> list[tuple[bytes, int]]:
     """Every ordinary token with its id, in order of ids."""
-    special = set(encoding.special_tokens.values())
-    tokens = (
-        (token_id, encoding._backend.token_bytes(token_id))
-        for token_id in range(encoding.n_vocab)
-        if token_id not in special
-    )
-    return [(token, token_id) for token_id, token in tokens if token is not None]
+    tokens = encoding.token_byte_values()
+    items = zip(tokens, map(encoding.encode_single_token, tokens), strict=True)
+    return sorted(items, key=itemgetter(1))
