@@ -177,6 +177,63 @@ def test_a_template_that_reads_calls_accepts_the_ids_of_results() -> None:
         encode_chat(chat, encoding=ENCODING, format=TemplateFormat("mine", CHATML))
 
 
+CALLS = [
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": '{"a": 2}'}},
+                       {"function": {"name": "g", "arguments": "{}"}}],
+    }
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("expression", "arguments", "expected"),
+    [
+        ("tools is none", "object", "True"),
+        ("messages[0].content is none", "object", "True"),
+        ("messages[0].tool_calls[0].id", "object", "1"),
+        ("messages[0].tool_calls[1].id is defined", "object", "False"),
+        ("messages[0].tool_calls[0].function.arguments.a + 1", "object", "3"),
+        ("messages[0].tool_calls[0].function.arguments", "text", '{"a": 2}'),
+    ],
+)
+def test_a_template_sees_what_the_request_has(
+    expression: str, arguments: Any, expected: str
+) -> None:
+    template = "{% set calls = messages[0].tool_calls %}{{ " + expression + " }}"
+    chosen = TemplateFormat("mine", template, arguments=arguments)
+    assert encode_chat(CALLS, encoding=ENCODING, format=chosen).segments == [expected]
+
+
+def test_variables_in_lists_and_tables_are_text_of_the_template() -> None:
+    given_variables = {"many": ["<c>"], "named": {"a": "<c>", "number": 1}}
+    template = "{{ many[0] }}{{ named.a }}{{ named.number }}{{ messages[0].content }}"
+    chosen = TemplateFormat("mine", template, variables=given_variables)
+    chat = [{"role": "user", "content": "<c>"}]
+    found = encode_chat(chat, encoding=ENCODING, format=chosen, disallowed_special=())
+    assert [str(segment) for segment in found.segments] == [*["Control('<c>')"] * 2, "1<c>"]
+
+
+def test_tools_have_their_own_count() -> None:
+    template = "{% for tool in tools %}<c>{{ tool.function.name }}{% endfor %}<c>"
+    chosen = TemplateFormat("mine", template)
+    chat, tools = [{"role": "user", "content": ""}], [{"name": "a"}, {"name": "b"}]
+    counted = count_chat(chat, encoding=ENCODING, format=chosen, tools=tools)
+    assert (counted.tools_count, counted.message_counts, counted.frame_count) == (4, (0,), 1)
+
+
+def test_what_templates_cannot_render_is_rejected() -> None:
+    chosen = TemplateFormat("mine", "{{ messages[0].content }}")
+    given_chat: Any = {"encoding": ENCODING, "format": chosen}
+    options = ChatOptions(continue_final_message=True)
+    with pytest.raises(InvalidOption, match="continue_final_message"):
+        count_chat([{"role": "assistant", "content": "x"}], **given_chat, options=options)
+    counted = [{"type": "counted_tokens", "tokens": 1}]
+    with pytest.raises(InvalidChat, match="part_not_supported"):
+        count_chat([{"role": "user", "content": counted}], **given_chat)
+
+
 @pytest.mark.parametrize(
     ("before", "counts", "spans"),
     [
@@ -235,7 +292,11 @@ def test_an_encoding_that_gives_a_rendered_string_other_ids_is_rejected(
         )
         return load_encoding(EncodingSpec(name="small", file=file))
 
-    chosen = TemplateFormat("mine", written + "{{ messages[0].content }}\n", variables={"c": "<c>"})
+    chosen = TemplateFormat(
+        "mine",
+        written + "{{ messages[0].content }}\n",
+        variables={"c": "<c>"} if written == "{{ c }}" else {},
+    )
     chat = [{"role": "user", "content": "ab"}]
     assert encode_chat(chat, encoding=encoding({}, None), format=chosen).ids[-2:] == [0, 1]
     with pytest.raises(ChatFormatMismatch) as rejected:

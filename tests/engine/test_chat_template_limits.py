@@ -6,6 +6,7 @@ import pytest
 from bytepair_engine import get_encoding
 from bytepair_engine.chat import TemplateLimit, count_chat, encode_chat
 from bytepair_engine.chat.templates import TemplateFormat
+from bytepair_engine.chat.templates.budget import MAX_DEPTH
 from support.chat_templates import SPINNING, SPUN
 
 
@@ -107,6 +108,15 @@ def test_a_text_that_a_test_formats_is_within_the_limit_of_width(test: str) -> N
     rendered(template, "%1000d")
     with pytest.raises(TemplateLimit, match="width"):
         rendered(template, "%1001d")
+
+
+def test_the_depth_of_calls_is_limited() -> None:
+    """Of calls within calls; those after each other are no deeper."""
+    deep = "{{% macro f(n) %}}{{{{ f(n - 1) if n > 1 }}}}{{% endmacro %}}{{{{ f({}) }}}}"
+    rendered(deep.format(MAX_DEPTH))
+    rendered(deep.format(1) * (2 * MAX_DEPTH))
+    with pytest.raises(TemplateLimit, match="depth"):
+        rendered(deep.format(MAX_DEPTH + 1))
 
 
 def test_the_text_of_a_namespace_does_not_have_its_values() -> None:

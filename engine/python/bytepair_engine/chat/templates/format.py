@@ -169,7 +169,7 @@ class TemplateFormat(ChatFormat):
         names = special_names(frozenset(encoding.special_tokens))
         texts: list[str] = []
         for piece, owner in pieces(self._rendered(chat), names):
-            if texts and (owner != layout.owner or isinstance(piece, Control)):
+            if owner != layout.owner or isinstance(piece, Control):
                 layout.add("".join(texts))
                 texts = []
             layout.owner = owner
