@@ -303,6 +303,18 @@ def test_consumed_and_pending_bytes_add_up(load: Any) -> None:
     assert not encoder.finished
 
 
+def test_a_stream_continues_the_text_of_another_one(load: Any) -> None:
+    """In numbers of three digits, the last character before a split point does not decide it."""
+    encoding = load("cl100k_base")
+    text = "123456789" * 1000
+    encoder = StreamEncoder(encoding)
+    ids = encoder.feed(text[:5000])
+    at = encoder.bytes_consumed
+    assert 0 < at < 5000
+    further = StreamEncoder(encoding, preceding_text=text[:at])
+    assert ids + stream(further, [text[at:]]) == encoding.encode(text)
+
+
 def test_patterns_without_known_split_points_are_rejected() -> None:
     assert not can_stream(toy())
     assert all(can_stream(get_encoding(name)) for name in list_encodings())
