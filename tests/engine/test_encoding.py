@@ -317,7 +317,8 @@ def test_a_limit_larger_than_any_text(encoding: Encoding) -> None:
 def test_single_tokens(load: Load) -> None:
     encoding = load("cl100k_base")
     assert encoding.encode_single_token("hello") == encoding.encode("hello")[0]
-    assert encoding.encode_single_token("<|endoftext|>") == 100257
+    for end in ("<|endoftext|>", b"<|endoftext|>"):
+        assert encoding.encode_single_token(end) == 100257
     assert encoding.decode_single_token_bytes(100257) == b"<|endoftext|>"
     for no_token in ("hello world", "", b"\xff\xfe\xfd"):
         with pytest.raises(UnknownToken):

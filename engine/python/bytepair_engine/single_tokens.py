@@ -36,8 +36,7 @@ class TokenMethods:
             raise UnknownToken(len(data))
         token_id = self._backend.token_id(data)
         if token_id is None:
-            spelling = token if isinstance(token, str) else data.decode(errors="surrogateescape")
-            token_id = self.special_tokens.get(spelling)
+            token_id = self.special_tokens.get(data.decode(errors="surrogateescape"))
         if token_id is None:
             raise UnknownToken(len(data))
         return token_id
