@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from bytepair_engine import (
     EncodingSpec,
     InvalidOption,
     Resources,
+    collector,
     get_encoding,
     load_encoding,
 )
@@ -131,3 +134,15 @@ def test_an_encoding_has_the_resources_it_was_given(backend: BackendName) -> Non
     assert get_encoding("gpt2", backend=backend, threads=2) is get_encoding(
         "r50k_base", backend=backend, threads=2
     )
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_pausing_the_collector_leaves_it_as_it_was(enabled: bool) -> None:
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with suppress(KeyError), collector.paused():
+            assert not gc.isenabled()
+            raise KeyError
+        assert gc.isenabled() is enabled
+    finally:
+        gc.enable()
