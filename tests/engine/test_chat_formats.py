@@ -20,7 +20,7 @@ from bytepair_engine.chat import (
     get_chat_format,
     list_chat_formats,
 )
-from bytepair_engine.chat.messages import read_messages
+from bytepair_engine.chat.messages import Message, read_messages, read_tools
 from bytepair_engine.errors import InvalidOption
 
 HARMONY = json.loads((Path(__file__).parents[1] / "vectors" / "chat" / "harmony.json").read_text())[
@@ -259,3 +259,66 @@ def test_an_unknown_role_is_answered_with_the_roles_that_exist() -> None:
     with pytest.raises(InvalidChat, match=r"harmony has the roles .*user") as rejected:
         count_chat(chat, encoding=get_encoding("o200k_harmony"), format="harmony")
     assert "usr" not in str(rejected.value)  # no message quotes text of a chat
+
+
+CALL = {"name": "f", "arguments": "{}"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "rule"),
+    [
+        ([], "message", "not_an_object"),
+        ({"content": [{"type": "image", "text": "a"}]}, "content", "part_not_supported"),
+        ({"content": [{"type": "image", "tokens": 1}]}, "content", "part_not_supported"),
+        ({"content": [{"type": "counted_tokens", "tokens": 1.0}]}, "content", "part_not_supported"),
+        ({"content": [{"type": "counted_tokens", "tokens": -1}]}, "content", "part_not_supported"),
+        ({"content": [1]}, "content", "part_not_supported"),
+        ({"tool_calls": {}}, "tool_calls", "not_a_list"),
+        ({"tool_calls": ["f"]}, "tool_calls", "not_an_object"),
+        ({"tool_calls": [{**CALL, "type": "custom"}]}, "tool_calls", "not_a_function"),
+        ({"tool_calls": [{"function": "f"}]}, "tool_calls", "not_a_function"),
+        ({"tool_calls": [{**CALL, "name": 1}]}, "tool_calls", "not_a_string"),
+        ({"tool_calls": [{**CALL, "id": 1}]}, "tool_calls", "not_a_string"),
+        ({"tool_calls": [{**CALL, "arguments": {1: 2}}]}, "tool_calls", "not_json"),
+        ({"weight": 0}, "weight", "field_unknown"),
+    ],
+)
+def test_a_malformed_message_is_rejected(fields: Any, field: str, rule: str) -> None:
+    message = {"role": "user", "content": "", **fields} if fields else fields
+    with pytest.raises(InvalidChat) as rejected:
+        read_messages([{"role": "user", "content": ""}, message])
+    found = rejected.value
+    assert (found.index, found.field, found.rule) == (1, field, rule)
+
+
+@pytest.mark.parametrize(
+    ("tool", "field", "rule"),
+    [
+        ("[]", "tools", "not_an_object"),
+        ("{", "tools", "not_json"),
+        ({"name": float("nan")}, "tools", "not_json"),
+        ({"type": "custom", "function": {"name": "f"}}, "tools", "not_a_function"),
+        ({"function": "f"}, "tools", "not_a_function"),
+        ({"name": 1}, "tools.name", "not_a_string"),
+        ({"name": "f", "description": 1}, "tools.description", "not_a_string"),
+        ({"name": "f", "parameters": []}, "tools.parameters", "not_an_object"),
+    ],
+)
+def test_a_malformed_tool_is_rejected(tool: Any, field: str, rule: str) -> None:
+    with pytest.raises(InvalidChat) as rejected:
+        read_tools([{"name": "f"}, tool])
+    found = rejected.value
+    assert (found.index, found.field, found.rule) == (1, field, rule)
+
+
+def test_parsed_messages_and_absent_fields_are_accepted() -> None:
+    absent: dict[str, Any] = {"name": None, "tool_calls": [], "weight": None, "tags": []}
+    counted = {"type": "counted_tokens", "tokens": 0}
+    given = {"role": "user", "content": ["a", counted], "reasoning_content": "b", **absent}
+    (message,) = read_messages([given])
+    assert message == Message("user", ("a", 0), reasoning="b")
+    assert message.text == "a"
+    assert read_messages([message]) == (message,)
+    tools = read_tools(['{"name": "f"}'])
+    assert tools[0].description == ""
+    assert read_tools(tools) == tools

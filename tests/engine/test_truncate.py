@@ -335,6 +335,16 @@ def test_allowed_special_tokens_leave_other_text_as_it_is(name: str, unit: str) 
     assert encoding.split(text, 100, overlap_tokens=7, allowed_special=allowed) == chunks
 
 
+def test_no_word_ends_where_the_core_stops_to_split() -> None:
+    """Law T5, of more long words than it splits at once; beside a special token it searches
+    otherwise."""
+    encoding = get_encoding("cl100k_base")
+    text = "".join(" wörterbuchverzeichnis" + "x" * (n % 37) for n in range(4000))
+    for most in (3000, 6000, 9000):
+        kept = encoding.truncate(text, most)
+        assert kept == encoding.truncate(text, most, allowed_special={"<|endoftext|>"})
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
 @pytest.mark.parametrize(
