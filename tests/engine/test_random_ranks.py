@@ -120,6 +120,13 @@ def test_a_pre_token_has_several_ends(name: str, tokens: list[str], text: str, b
     assert check_end(encoding.fits, count, text, "", budget)
 
 
+def test_shared_text_may_start_within_a_pre_token() -> None:
+    """Law S6. `'ll` is a pre-token, and `ll\u1161` one without the apostrophe: one token."""
+    ranks = {bytes([byte]): byte for byte in range(256)} | {"ll\u1161".encode(): 256}
+    encoding, count, _ = made(PATTERNS["gpt2"], ranks)
+    check_split(Library(encoding), "'ll\u1161,a", SplitOptions(6, 1, "paragraph", 0), count, [])
+
+
 @pytest.mark.slow
 def test_nothing_fits_beyond_what_the_core_searches() -> None:
     """Whatever follows, or precedes, a text that is not complete."""
