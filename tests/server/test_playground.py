@@ -119,7 +119,14 @@ def test_no_other_path_is_a_file(native: RunningServer, method: str, path: str) 
     assert ask(native.target, path, method).status in (404, 405, 415)
 
 
-@pytest.mark.parametrize("sent", [{}, {"content_type": "application/x-www-form-urlencoded"}])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {},
+        {"content_type": "application/x-www-form-urlencoded"},
+        {"content_type": "text/plain;charset=UTF-8"},
+    ],
+)
 def test_a_call_of_another_content_type_is_told_the_one_to_send(
     native: RunningServer, sent: dict[str, str]
 ) -> None:
