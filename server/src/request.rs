@@ -30,10 +30,11 @@ pub type Responding = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming>) -> Responding {
     let (parts, body) = request.into_parts();
     let method = shared.protocols.method(parts.uri.path()).copied();
-    // By default, `curl -d` sends a form, and `fetch` plain text.
-    let kind = content_type(&parts.headers);
-    let is_untyped =
-        !kind.starts_with(b"application/") || kind == b"application/x-www-form-urlencoded";
+    let is_untyped = matches!(
+        content_type(&parts.headers),
+        // By default of `curl -d`, and of `fetch`.
+        b"" | b"application/x-www-form-urlencoded" | b"text/plain;charset=UTF-8"
+    );
     let is_bare_get = parts.method == HttpMethod::GET && parts.uri.query().is_none();
     if is_untyped && (method.is_none() || parts.method == HttpMethod::POST)
         || is_bare_get && method.is_some()
