@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar
 
 from bytepair_engine import encoding as engine
 from bytepair_engine.backends.cores import resolve
@@ -15,6 +15,7 @@ from bytepair_engine.backends.reference import merge
 from bytepair_engine.building import build_encoding
 from bytepair_engine.errors import (
     InvalidUnicode,
+    SpecialTokenFound,
     UnknownToken,
     UnknownTokenId,
 )
@@ -157,6 +158,8 @@ class Encoding:
             ids = self._encoding.encode_array(
                 text, allowed_special=allowed_special, disallowed_special=disallowed_special
             )
+        except SpecialTokenFound as found:
+            raise_disallowed_special_token(found.token)
         except InvalidUnicode:
             text.encode()  # raises UnicodeEncodeError
             raise
@@ -179,7 +182,7 @@ class Encoding:
         }
         try:
             return self._encoding.encode_batch(texts, **options)
-        except InvalidUnicode:
+        except (InvalidUnicode, SpecialTokenFound):
             return [self.encode(one, **options) for one in texts]
 
     def encode_ordinary_batch(self, text: list[str], *, num_threads: int = 8) -> list[list[int]]:
@@ -316,9 +319,12 @@ class Encoding:
     @staticmethod
     def _on_text(text: str, encode: Callable[[str], _T]) -> _T:
         try:
-            return encode(text)
-        except InvalidUnicode:
-            return encode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+            try:
+                return encode(text)
+            except InvalidUnicode:
+                return encode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+        except SpecialTokenFound as found:
+            raise_disallowed_special_token(found.token)
 
     @staticmethod
     def _on_ids(decode: Callable[[], _T]) -> _T:
@@ -332,3 +338,11 @@ class Encoding:
 def _check_threads(num_threads: int) -> None:
     if num_threads <= 0:
         raise ValueError("num_threads must be at least 1")
+
+
+def raise_disallowed_special_token(token: str) -> NoReturn:
+    """Raise tiktoken's error for a disallowed special token."""
+    raise ValueError(
+        f"the text contains the disallowed special token {token!r}: allow it by "
+        f"allowed_special={{{token!r}}}, or encode it as text by disallowed_special=()"
+    ) from None
