@@ -280,15 +280,14 @@ class StreamDecoder(Generic[T]):
         """Advance the stream by valid ids with the bytes `data`, which come before `self.fault`
         if it is set."""
         utf8, stop = self._utf8, self._stop
-        pending, start = b"", 0
-        delta: Any = data
+        pending, delta = b"", cast(Any, data)
         if utf8 is not None:
-            pending, start = utf8.pending, utf8.decoded + len(utf8.pending)
+            pending = utf8.pending
             delta = utf8.decode(data, final=last)
         seen, end = (0, None) if stop is None else (stop.seen, stop.end)
         if utf8 is not None and utf8.fault is not None:
             self.fault = utf8.fault
-            count = self._ids_within(batch, utf8.fault.byte_offset - start)
+            count = self._ids_before_fault(batch, pending)
         else:
             count = len(batch)
         if stop is not None:
@@ -342,12 +341,14 @@ class StreamDecoder(Generic[T]):
         special = self._encoding.is_special_id
         return (i for i, token_id in enumerate(ids) if not (self._skip and special(token_id)))
 
-    def _ids_within(self, ids: Sequence[int], size: int) -> int:
-        """Return the number of ids before the one that exceeds `size` bytes."""
+    def _ids_before_fault(self, ids: Sequence[int], pending: bytes) -> int:
+        """Return the number of ids, after the bytes `pending`, before the one whose bytes show that
+        they are not UTF-8; all if only the end of the stream does."""
+        utf8 = Utf8Decoder("strict", pending)
         token_bytes = self._bytes_one_by_one()
         for i in self._indices(ids):
-            size -= len(token_bytes(ids[i]))
-            if size < 0:
+            utf8.decode(token_bytes(ids[i]))
+            if utf8.fault is not None:
                 return i
         return len(ids)
 
