@@ -188,6 +188,8 @@ def test_values_other_than_text_are_rejected(encoding: Encoding) -> None:
         ("ids", lambda encoding: encoding.decode(5)),
         ("ids", lambda encoding: encoding.decode([1, "a"])),
         ("ids", lambda encoding: encoding.decode_bytes([1.5])),
+        ("allowed_special", lambda encoding: encoding.encode("a", allowed_special=None)),
+        ("allowed_special", lambda encoding: encoding.count("a", allowed_special=None)),
         ("ids", lambda encoding: StreamDecoder(encoding).feed(5)),  # type: ignore[arg-type]
         ("encoding", lambda encoding: StreamDecoder(encoding.name)),
         ("encoding", lambda encoding: StreamEncoder(encoding.name)),

@@ -15,7 +15,7 @@ SpecialTokens = Literal["all"] | Collection[str]
 #: time but not memory.
 _MAX_CACHED_SETS: Final = 256
 
-_EMPTY: Final = ((), frozenset[str]())
+_EMPTY: Final = (frozenset[str](), ())
 
 
 class SpecialSets:
@@ -39,13 +39,13 @@ class SpecialSets:
             TypeError: An option is not a collection, or a name to disallow is not a string.
         """
         if disallowed == "all":
-            if not allowed:
+            if allowed in _EMPTY:
                 return self._default
             if allowed == "all":
                 return self._every, self.none
             names = self._allowed(allowed)
             return self._compiled(names), self._compiled(self._names - names)
-        if not allowed and disallowed in _EMPTY:
+        if allowed in _EMPTY and disallowed in _EMPTY:
             return self._nothing
         names = self._names if allowed == "all" else self._allowed(allowed)
         rejected = _checked("disallowed_special", disallowed)
