@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bytepair_engine import (
@@ -17,6 +18,7 @@ from bytepair_engine import (
     load_encoding,
 )
 from support.hard_text import HARD_PIECES
+from support.scalar import Scalar
 from support.sentencepiece_models import MODELS, trained
 
 #: Models with known split points; the others reject streams of text.
@@ -92,3 +94,13 @@ def test_spaces_at_the_start(tmp_path: Path) -> None:
     assert "".join(decoder.feed([i]) for i in ids) + decoder.finish() == "hello world"
     stream = StreamEncoder(encoding)
     assert stream.feed("hello") + stream.feed(" wor") + stream.feed("ld") + stream.finish() == ids
+
+
+def test_ids_that_only_convert_to_integers(tmp_path: Path) -> None:
+    encoding = load("llama", tmp_path)
+    ids: list[Any] = [Scalar(token_id) for token_id in encoding.encode("hello world")]
+    decoder = StreamDecoder(encoding, stop=["wor"])
+    assert decoder.feed(ids) == "hello "
+    assert decoder.stop_matched == "wor"
+    continued = StreamDecoder(encoding, prefill_ids=ids)
+    assert continued.feed(ids) == " hello world"

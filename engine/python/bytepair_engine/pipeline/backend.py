@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -154,7 +153,7 @@ class PipelineBackend(PipelineTable, DerivedBackend[NameSet]):
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
         state = DecoderState(self.pipeline.decoder)
-        return state.feed(list(map(operator.index, ids))) + state.finish()
+        return state.feed(ids) + state.finish()
 
 
 def _units_before_each_character(text: str, unit: OffsetUnit) -> Sequence[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Final
@@ -41,7 +42,7 @@ class DecoderState:
         """
         decoder = self._decoder
         parts = []
-        for index, token_id in enumerate(ids):
+        for index, token_id in enumerate(map(operator.index, ids)):
             if token_id not in decoder.middle:
                 raise UnknownTokenId(token_id, index)
             if self._held is not None:

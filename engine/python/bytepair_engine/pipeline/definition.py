@@ -10,6 +10,7 @@ All regular expressions are in the syntax of docs/patterns.md.
 
 from __future__ import annotations
 
+import operator
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -308,7 +309,7 @@ class Decoder:
         """
         middle = self.middle
         parts = []
-        for index, token_id in enumerate(ids):
+        for index, token_id in enumerate(map(operator.index, ids)):
             if token_id not in middle:
                 raise UnknownTokenId(token_id, index)
             parts.append(middle[token_id])
