@@ -252,6 +252,8 @@ def test_a_declared_path_is_relative_to_the_declaration(tmp_path: Path) -> None:
         ('name = "v"\nextends = "gpt2"\naliases = ["a\\u0000"]', "is not printable"),
         ('name = "v"\nfile = "a\\u0000"\npattern = "gpt2"', "no NUL"),
         ("name = ", "not TOML"),
+        ("name = " + "[" * 10_000, "not TOML"),
+        ("name = " + "9" * 5000, "not TOML"),
     ],
 )
 def test_a_declaration_with_a_fault(tmp_path: Path, text: str, problem: str) -> None:

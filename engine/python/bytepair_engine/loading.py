@@ -147,7 +147,7 @@ def _declaration_of(path: Path) -> EncodingSpec:
         raise VocabularyError(str(path), "the file is empty", "fetch it again: it was cut off")
     try:
         table = tomllib.loads(data.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # too many digits, too deeply nested
         if path.suffix != ".toml":
             return EncodingSpec(name=path.stem, file=path)
         raise VocabularyError(str(path), f"it is not TOML: {error}", "correct it") from None
