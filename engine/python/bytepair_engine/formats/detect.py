@@ -36,7 +36,7 @@ _OTHERS: Final = (
     (rb"PK\x03\x04", "a ZIP archive", "unpack it first"),
     (rb"\x80[\x02-\x05]", "a Python pickle, which is never loaded", _REMEDY),
     (rb"GGUF", "a GGUF model", "use the vocabulary file that it was made from"),
-    (rb"(?s).{8}\{\"", "a safetensors file, which contains no vocabulary", _REMEDY),
+    (rb"(?s).{4}\0{4}\{\"", "a safetensors file, which contains no vocabulary", _REMEDY),
 )
 
 

@@ -114,7 +114,7 @@ def read_json(data: bytes, source: str, remedy: str) -> Node:
     if values > MAX_VALUES:
         raise VocabularyError(source, f"it holds more than {MAX_VALUES} values", remedy)
     try:
-        root = json.loads(data, object_pairs_hook=_unique, parse_constant=_no_constant)
+        root = json.loads(data.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         raise VocabularyError(
             source, f"it is not JSON: {error.msg}", remedy, line=error.lineno
