@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,3 +129,11 @@ def test_merges_that_are_not_in_rank_order_are_served_as_listed(
         assert encoding.encode_ordinary(text) == expected
         assert encoding.decode(expected) == text
     assert encoding.encode("<|endoftext|>a", allowed_special="all")[0] == 50256
+
+
+@pytest.mark.parametrize("name", ["", "\ud800"])
+def test_a_special_token_that_no_text_spells(tmp_path: Path, name: str) -> None:
+    ids = {character: byte for byte, character in enumerate(BYTE_ALPHABET)}
+    spec = gpt2_spec(tmp_path, b"#version: 0.2\n", json.dumps({**ids, name: 256}).encode())
+    with pytest.raises(VocabularyError, match=r"encoder\.json: special token .* is empty or holds"):
+        load_encoding(replace(spec, special_tokens={name: 256}))

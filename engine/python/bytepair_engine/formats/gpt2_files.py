@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Mapping
 from typing import Final
 
-from bytepair_engine.errors import VocabularyError
+from bytepair_engine.errors import VocabularyError, has_surrogate
 from bytepair_engine.formats.json_file import read_json
 from bytepair_engine.pipeline.byte_alphabet import BYTE_ALPHABET, read_bytes
 from bytepair_engine.pipeline.definition import AddedToken, Decoder, Merges, Model, Pipeline, Split
@@ -72,13 +72,16 @@ def gpt2_pipeline(
         pairs[pair] = ids[left + right]
         known.add(left + right)
     for token in ids.keys() - known | special_tokens.keys():
-        if ids.get(token) != special_tokens.get(token) or not token:
+        if ids.get(token) != special_tokens.get(token):
             raise VocabularyError(
                 encoder_source,
                 f"token {token!r}, which is not the result of a merge, has id {ids.get(token)} "
                 f"here and {special_tokens.get(token)} in special_tokens",
                 "declare in special_tokens exactly the tokens that are not results of merges",
             )
+        if not token or has_surrogate(token):
+            problem = f"special token {token!r} is empty or holds a lone surrogate"
+            raise VocabularyError(encoder_source, problem, _ENCODER_REMEDY)
     tokens = {read_bytes(token) or b"": ids[token] for token in known}
     lefts, rights = (array("I", (pair[side] for pair in pairs)) for side in (0, 1))
     return Pipeline(
