@@ -79,7 +79,7 @@ class Input:
         for words in _words(chain((start.removeprefix("["),), texts), is_json=is_json):
             for index, word in enumerate(words, count):
                 if not form.fullmatch(word):
-                    problem = f"no token id is at index {index} of the list" if word else _NO_LIST
+                    problem = f"index {index} of the list holds no token id" if word else _NO_LIST
                     raise CommandError(problem)
             yield list(map(int, words))
             count += len(words)
