@@ -26,6 +26,7 @@ where
     H: Send + 'static,
 {
     has_ended: bool,
+    peer_has_sent: bool,
     peer_has_ended: bool,
     /// Always there until it is dropped. Boxed: futures would keep room for several copies.
     socket: Option<Box<(S, H)>>,
@@ -39,9 +40,15 @@ where
     pub fn new(socket: S, held: H) -> Self {
         Lingering {
             has_ended: false,
+            peer_has_sent: false,
             peer_has_ended: false,
             socket: Some(Box::new((socket, held))),
         }
+    }
+
+    /// Whether any byte was received.
+    pub fn peer_has_sent(&self) -> bool {
+        self.peer_has_sent
     }
 
     fn socket(&mut self) -> Pin<&mut S> {
@@ -82,7 +89,9 @@ where
     ) -> Poll<io::Result<()>> {
         let (before, room) = (buffer.filled().len(), buffer.remaining());
         let read = ready!(self.socket().poll_read(context, buffer));
-        if read.is_err() || (room > 0 && buffer.filled().len() == before) {
+        if buffer.filled().len() > before {
+            self.peer_has_sent = true;
+        } else if read.is_err() || room > 0 {
             self.peer_has_ended = true;
         }
         Poll::Ready(read)

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::TryFutureExt;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
@@ -202,10 +203,16 @@ impl Server {
             // Boxed: a TLS session would double the memory of each connection without one.
             let serving = Box::pin(async move {
                 let most = self.shared.settings.handshake_timeout;
-                let accepting = timeout(most, tls.accept(socket)).await;
-                let socket = match accepting.unwrap_or_else(|_| Err(TimedOut.into())) {
+                let accepting = tls.accept(socket).into_fallible();
+                let accepting =
+                    accepting.map_err(|(error, socket)| (error, socket.peer_has_sent()));
+                let accepted = timeout(most, accepting).await;
+                let socket = match accepted.unwrap_or_else(|_| Err((TimedOut.into(), false))) {
                     Ok(socket) => socket,
-                    Err(error) => return self.shared.calls.push_closed(failed(name, &error)),
+                    Err((error, has_sent)) => {
+                        let closed = failed(name, &error, has_sent);
+                        return self.shared.calls.push_closed(closed);
+                    }
                 };
                 let shown = socket.get_ref().1.peer_certificates();
                 let certificate = shown.and_then(|chain| Some(chain.first()?.to_vec()));

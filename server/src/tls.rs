@@ -64,13 +64,18 @@ pub fn acceptor(files: &Files) -> Result<TlsAcceptor, String> {
 /// Maximum characters of a reason: rustls may quote long parts of a certificate.
 const MAX_REASON: usize = 200;
 
-/// The end of a connection whose handshake failed.
-pub fn failed(peer: String, error: &io::Error) -> Closed {
+/// The end of a connection whose handshake failed. `has_sent`: its client had begun the handshake.
+pub fn failed(peer: String, error: &io::Error, has_sent: bool) -> Closed {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
     let (fault, reason) = match inner {
         None if error.kind() == io::ErrorKind::TimedOut => {
             ("timeout", "it took longer than handshake_seconds".into())
         }
+        // gRPC's C core sends no alert.
+        None if has_sent => (
+            "aborted",
+            "the client closed the connection: it may not accept the server's certificate".into(),
+        ),
         None => ("closed", "the client closed the connection".into()),
         Some(Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
             ("not_tls", "the client does not speak TLS".into())

@@ -179,7 +179,7 @@ OnFault = Callable[[BaseException], None]
 LIMIT: Final = "limit"
 #: The faults of a connection that was refused: the setting whose limit was reached.
 REFUSED: Final = ("max_connections", "max_connections_per_address")
-#: The fault of one whose client closed it during the TLS handshake.
+#: The fault of one whose client closed it before the TLS handshake.
 CLOSED: Final = "closed"
 #: Called when a connection is refused, or closed because of its peer. The arguments are the peer
 #: (see `Call.peer`); LIMIT, one of REFUSED, or a word that tells why the TLS handshake failed; and
