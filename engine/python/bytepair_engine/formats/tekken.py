@@ -18,6 +18,9 @@ from bytepair_engine.vocabulary.rank_table import MAX_TOKEN_ID
 #: The remedy of all errors in these files.
 REMEDY: Final = "check that this is one of Mistral's tekken.json files, and that it is complete"
 
+#: Maximum number of special tokens, which need not be listed. Published files have 1,000.
+MAX_SPECIAL_TOKENS: Final = 2**16
+
 #: The names of the first special tokens in files without names, up to v7.
 UNNAMED: Final = (
     "<unk>",
@@ -67,13 +70,13 @@ def parse_tekken(root: Node) -> Tekken:
     Args:
         root: The parsed file.
     Raises:
-        VocabularyError: A member is missing, has the wrong type or is out of range, or a rank is
-            not the index of its token.
+        VocabularyError: A member is missing, has the wrong type or is out of range; or a rank is
+            not the index of its token, or two tokens are equal.
     """
     config = root["config"]
     version = config["version"].a(str)
-    size = _number(config["default_vocab_size"])
-    specials = _number(config["default_num_special_tokens"])
+    size = _number(config["default_vocab_size"], MAX_TOKEN_ID)
+    specials = _number(config["default_num_special_tokens"], MAX_SPECIAL_TOKENS)
     in_file = len(root["vocab"].a(list))
     ordinary = size - specials
     if not 256 <= ordinary <= in_file:
@@ -89,16 +92,16 @@ def parse_tekken(root: Node) -> Tekken:
     )
 
 
-def _number(node: Node) -> int:
+def _number(node: Node, most: int) -> int:
     number = node.a(int)
-    if not 0 <= number <= MAX_TOKEN_ID:
-        node.reject(f"it must be from 0 to {MAX_TOKEN_ID}")
+    if not 0 <= number <= most:
+        node.reject(f"it must be from 0 to {most}")
     return number
 
 
 def _items(vocab: Node, ordinary: int, shift: int) -> list[tuple[bytes, int]]:
     """Return the first `ordinary` tokens, with their rank plus `shift` as id."""
-    items = []
+    items: dict[bytes, int] = {}
     for rank, entry in enumerate(vocab.a(list)[:ordinary]):
         try:
             token = base64.b64decode(entry["token_bytes"], validate=True)
@@ -108,8 +111,9 @@ def _items(vocab: Node, ordinary: int, shift: int) -> list[tuple[bytes, int]]:
             _reject_token(vocab.items()[rank], rank)
         if rank < 256 and token != bytes([rank]):
             vocab.items()[rank].reject(f"the token of rank {rank} must be the byte 0x{rank:02x}")
-        items.append((token, rank + shift))
-    return items
+        if not token or items.setdefault(token, rank + shift) != rank + shift:
+            vocab.items()[rank]["token_bytes"].reject("it is empty, or that of an earlier token")
+    return [*items.items()]
 
 
 def _reject_token(node: Node, rank: int) -> NoReturn:
