@@ -17,7 +17,6 @@ from bytepair_engine.errors import (
     InvalidOption,
     StreamFinished,
     UnknownTokenId,
-    check_type,
 )
 from bytepair_engine.pipeline.decoding import DecoderState
 from bytepair_engine.streaming.stop_strings import StopMatcher, compile_stops
@@ -190,11 +189,7 @@ class StreamDecoder(Generic[T]):
             StreamFinished: `finish` was called.
             Cancelled: The work was cancelled (`CancelScope`); the stream cannot continue.
         """
-        if isinstance(ids, (list, tuple)):
-            batch = ids
-        else:
-            check_type("ids", ids, Iterable, "token ids")
-            batch = _integers(ids)
+        batch = ids if isinstance(ids, (list, tuple)) else _integers(ids)
         with self._lock:
             if len(batch) == 1:
                 if type(batch[0]) is not int:
