@@ -6,6 +6,7 @@ import base64
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -155,3 +156,11 @@ def test_keys_that_a_tekken_file_carries_cannot_be_declared(
     spec = EncodingSpec(name="t", file=tmp_path / "t", **keys)
     with pytest.raises(VocabularyError, match=f"{next(iter(keys))} is given, and a Tekken file"):
         load_encoding(spec)
+
+
+def test_also_special_names_special_tokens_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text(json.dumps(document()))
+    spec = EncodingSpec(name="t", file=tmp_path / "t", also_special=("[INST]",))
+    assert load_encoding(spec).special_tokens["[INST]"] == 3
+    with pytest.raises(VocabularyError, match=r"t: it has no special token '<a>'"):
+        load_encoding(replace(spec, also_special=("[INST]", "<a>")))

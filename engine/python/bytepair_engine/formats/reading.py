@@ -73,6 +73,9 @@ def read_vocabulary(core: Core, spec: EncodingSpec, opened: Opened) -> Ranked | 
         if detected.format == "tekken":
             assert detected.root is not None  # it is JSON
             tekken = parse_tekken(detected.root)
+            if missing := set(spec.also_special) - tekken.special_tokens.keys():
+                problem = f"it has no special token {min(missing)!r}, which is in also_special"
+                raise VocabularyError(source, problem, "correct also_special")
             table = core.from_items(tekken.items)
             pattern = resolve_pattern(tekken.pattern, source)
             return Ranked(table, pattern, tekken.special_tokens)
