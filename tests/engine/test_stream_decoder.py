@@ -293,12 +293,17 @@ def test_options_outside_their_domain_are_rejected() -> None:
 
 def test_a_finished_stream_accepts_no_more() -> None:
     decoder = StreamDecoder(toy())
+    assert decoder.feed([97]) == "a"  # which is cached
     assert not decoder.finished
     assert decoder.finish() == ""
     assert decoder.finished
-    for call in (decoder.finish, lambda: decoder.feed([1])):
+    for call in (decoder.finish, lambda: decoder.feed([97])):
         with pytest.raises(StreamFinished):
             call()
+    failed = StreamDecoder(toy())
+    assert failed.feed([97, 9999]) == "a"
+    with pytest.raises(UnknownTokenId):
+        failed.feed([97])
 
 
 def test_an_aborted_stream_releases_text_held_for_a_stop_string(load: Any) -> None:
