@@ -160,7 +160,7 @@ class _Loader:
 
     def _decoder(self) -> Decoder:
         file = self._file
-        if file.denormaliser and file.denormaliser.charsmap:
+        if file.denormaliser.charsmap:
             self._reject(
                 "denormalizer_spec",
                 "has rules, so decoded text would depend on more than its tokens",

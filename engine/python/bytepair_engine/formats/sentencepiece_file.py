@@ -86,7 +86,7 @@ class SentencePieceFile:
         whitespace_as_suffix: Whether words end with a space instead of starting with it.
         unknown_surface: The text that an unknown piece decodes to.
         normaliser: The normaliser, applied to text before encoding.
-        denormaliser: The denormaliser, applied to decoded text; None for none.
+        denormaliser: The denormaliser, applied to decoded text.
     """
 
     pieces: tuple[Piece, ...]
@@ -95,7 +95,7 @@ class SentencePieceFile:
     whitespace_as_suffix: bool = False
     unknown_surface: str = " \u2047 "
     normaliser: Normaliser = Normaliser()
-    denormaliser: Normaliser | None = None
+    denormaliser: Normaliser = Normaliser()
 
 
 def parse_sentencepiece(data: bytes, source: str) -> SentencePieceFile:
@@ -149,11 +149,7 @@ class _Reader:
                 found = replace(
                     found,
                     denormaliser=self._merge(
-                        found.denormaliser or Normaliser(),
-                        "denormalizer_spec",
-                        _NORMALISER,
-                        start,
-                        end,
+                        found.denormaliser, "denormalizer_spec", _NORMALISER, start, end
                     ),
                 )
         for number, name in (1, "pieces"), (2, "trainer_spec"), (3, "normalizer_spec"):
