@@ -327,7 +327,7 @@ class Settings(BaseModel):
     """The level of the line that is logged for each call: debug or info."""
 
     encodings: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
-    """Encodings of your own, by name. Only in the file."""
+    """Encodings of your own, by name; builtin_encodings chooses from the rest. Only in the file."""
     chat_formats: tuple[ChatFormatTable, ...] = ()
     """Chat templates of your own: [[chat_formats]] tables of the file."""
     aliases: Mapping[str, str] = Field(default_factory=dict)
