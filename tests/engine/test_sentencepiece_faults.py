@@ -133,6 +133,7 @@ def test_models_that_cannot_be_served_exactly_are_rejected(
         (b"\x00\x00", "byte 0: no field starts with the tag 0"),
         (b"\x0a\x04\x0a\x02\xff\xfe", r"pieces\[0\].piece is not UTF-8"),
         (b"\x0a\x05\x0a\x01a\x18\x63", r"pieces\[0\].type is 99"),
+        (b"\x0a\x02\x08\x01", r"pieces\[0\] holds a varint value"),
         (b"\x0a\x08\x22\x01a\x15\0\0\0\0", r"pieces\[0\].piece is empty"),
         (b"\x0a\x08\x0a\x01a\x1d\0\0\0\0", r"pieces\[0\] holds a 32-bit value"),
         (edited(SMALL, denormaliser) + b"\x2a\0", "denormalizer_spec has rules"),  # merged

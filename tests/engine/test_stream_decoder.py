@@ -279,6 +279,16 @@ def test_strict_offsets_count_the_prefill_whose_invalid_bytes_are_no_error() -> 
     assert decoder.tokens_consumed == 4
 
 
+def test_strict_offsets_count_the_bytes_of_cached_tokens(load: Any) -> None:
+    encoding = load("cl100k_base")
+    decoder = StreamDecoder(encoding, errors="strict")
+    (token_id,) = encoding.encode("é")
+    assert [decoder.feed([token_id]) for _ in range(3)] == ["é"] * 3
+    decoder.feed(ids_of_bytes(encoding, b"\xff"))
+    assert isinstance(decoder.fault, InvalidUnicode)
+    assert decoder.fault.byte_offset == 6
+
+
 def test_options_outside_their_domain_are_rejected() -> None:
     for options in (
         {"stop": "one string"},
