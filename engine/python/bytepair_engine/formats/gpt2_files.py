@@ -55,7 +55,7 @@ def gpt2_pipeline(
             return VocabularyError(merges_source, problem, _MERGES_REMEDY, line=line)
 
         parts = line.split(" ")
-        if len(parts) != 2 or not all(parts):
+        if len(parts) != 2:
             raise reject("the line is not two parts separated by one space")
         for part in parts:
             if read_bytes(part) is None:
