@@ -300,3 +300,10 @@ def test_the_search_stops_in_the_middle_of_a_large_text() -> None:
     whole = cpu_seconds(text, None)
     # Retried, because on a busy machine the timer may be late.
     assert min(cpu_seconds(text, 0.01) for _ in range(5)) < whole / 2
+
+
+def test_a_match_that_is_decided_in_the_call_of_a_fault() -> None:
+    decoder = StreamDecoder(toy(), stop=["bc", "abcd"])
+    assert decoder.feed(b"abc") == ""
+    assert decoder.feed([120, 9999]) == "a"
+    assert (decoder.stop_matched, decoder.fault, decoder.tokens_consumed) == ("bc", None, 3)
