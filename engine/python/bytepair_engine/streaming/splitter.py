@@ -151,7 +151,7 @@ class StreamSplitter:
         end = min(len(window), names.unfinished(window) + 1)
         for _ in range(_MAX_STEPS_BACK):
             found = self._split_points.local(window, end)
-            if found == 0 or found < known:
+            if found < known:
                 break
             across = names.across(window, found)
             if across is None:
