@@ -21,6 +21,7 @@ from bytepair_engine import (
     StreamEncoder,
     StreamFinished,
     can_stream,
+    extend_encoding,
     get_encoding,
     list_encodings,
     load_encoding,
@@ -173,6 +174,16 @@ def test_a_disallowed_special_token_is_found_across_pieces(encoding: Encoding) -
     assert (caught.value.token, caught.value.byte_offset) == ("<|endoftext|>", 8)
     with pytest.raises(StreamFinished):
         encoder.feed("more")
+
+
+def test_a_disallowed_string_that_starts_within_an_allowed_special_token() -> None:
+    """In a text that is long enough to be searched as a whole for a split point."""
+    encoding = extend_encoding(get_encoding("r50k_base"), ["ab"], name="x")
+    encoder = StreamEncoder(encoding, allowed_special="all", disallowed_special=["bcd"])
+    assert encoder.feed("x" * 5000 + "ab") == []
+    with pytest.raises(SpecialTokenFound) as caught:
+        stream(encoder, ["cd"])
+    assert (caught.value.token, caught.value.byte_offset) == ("bcd", 5001)
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
