@@ -49,6 +49,11 @@ def test_the_format_is_detected_from_the_content(data: bytes, found: str) -> Non
         (b"just some text", "its format is unknown"),
         (b"\nhello\n", "its format is unknown"),
         (b"\xff\xfe", "its format is unknown"),
+        (b"\x08\x08\x01\0", "its format is unknown"),  # a message, whose first field is a number
+        (b"\x32\x02\x08\x01", "its format is unknown"),  # or has no number of a model's
+        (b"\x0a\0", "its format is unknown"),  # or is empty
+        (b'{"config": {}}', "JSON of an unknown format"),
+        (b'{"vocab": []}', "JSON of an unknown format"),
         (b'{"a": 1, "b": 2}', "without its merges"),
         (b'{"a": "b"}', "JSON of an unknown format"),
         (b"{}", "JSON of an unknown format"),

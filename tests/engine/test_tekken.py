@@ -120,6 +120,8 @@ def edit(*path: Any, value: Any = None) -> Callable[[dict[str, Any]], None]:
         (edit("special_tokens", value=NAMES), "it is 100, and 101 special tokens have a name"),
         (edit("config", "version", value="v11"), "it has no 'special_tokens', which files of"),
         (edit("vocab", 7, "rank", value=8), r"vocab\[7\].rank: it must be 7"),
+        (edit("vocab", 1, "rank", value=True), r"vocab\[1\].rank: it must be an integer"),
+        (edit("vocab", 7, "token_bytes", value=5), r"\[7\].token_bytes: it must be a string"),
         (edit("vocab", 7, "rank"), r"vocab\[7\]: it has no 'rank'"),
         (edit("vocab", 7, "token_bytes", value="eA=="), r"vocab\[7\]: the token of rank 7 must be"),
         (edit("vocab", 700, "token_bytes", value="e*=="), r"vocab\[700\].token_bytes: it is not"),
