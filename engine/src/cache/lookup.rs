@@ -11,10 +11,6 @@ use crate::vocabulary::Vocabulary;
 use crate::vocabulary::hash;
 use crate::vocabulary::short_table::{Key, LONGEST};
 
-/// The memory for pre-tokens that are not recent is prefetched if at least one in `MANY` of the
-/// last batch was not.
-const MANY: usize = 16;
-
 pub struct Lookup<'a> {
     pub vocabulary: &'a Vocabulary,
     pub merger: &'a mut Merger,
@@ -23,8 +19,6 @@ pub struct Lookup<'a> {
     pub seen: &'a mut Seen,
     /// The ids of one pre-token.
     pub ids: &'a mut Ids,
-    /// Number of short pre-tokens of the last batch that were not recent.
-    pub missed: &'a mut usize,
 }
 
 impl Lookup<'_> {
@@ -37,8 +31,6 @@ impl Lookup<'_> {
         ends: &[usize],
         sink: &mut S,
     ) {
-        let many_new = *self.missed * MANY >= ends.len();
-        *self.missed = 0;
         let mut keys = [(Key::default(), 0); MAX_RECENT];
         let mut at = start;
         for ends in ends.chunks(MAX_RECENT) {
@@ -48,9 +40,6 @@ impl Lookup<'_> {
                 *known = (key, key.hash());
                 self.recent.fetch(known.1);
                 next = end;
-            }
-            if many_new {
-                self.fetch(&keys[..ends.len()]);
             }
             let mut done = 0;
             while done < ends.len() {
@@ -66,20 +55,6 @@ impl Lookup<'_> {
                 done += 1;
             }
             at = next;
-        }
-    }
-
-    /// Prefetches the memory that `encode_piece` reads for pre-tokens that are not recent.
-    #[inline(never)]
-    fn fetch(&self, keys: &[(Key, u64)]) {
-        for &(_, hash) in keys {
-            self.vocabulary.fetch_filter(hash);
-        }
-        for &(key, hash) in keys {
-            if self.recent.find(key, hash).is_none() {
-                self.vocabulary.fetch(hash);
-                self.cache.fetch(hash);
-            }
         }
     }
 
@@ -104,7 +79,6 @@ impl Lookup<'_> {
             self.encode_long(piece, hash, sink);
             return;
         };
-        *self.missed += 1;
         if let Some(id) = self.vocabulary.whole_short(key, hash) {
             self.remember(Slot::new(key, &[id]), hash);
             sink.push(id);

@@ -7,7 +7,7 @@ mod segments;
 
 use std::hint::select_unpredictable;
 
-use crate::vocabulary::short_table::{Key, fetch};
+use crate::vocabulary::short_table::Key;
 
 /// Number of entries of short keys in a set.
 const WAYS: usize = 4;
@@ -88,15 +88,6 @@ impl Cache {
             max_sets,
             entries: Vec::new(),
             long: LongCache::new(bytes - max_sets * set_bytes),
-        }
-    }
-
-    /// Prefetches the tags that `find_short` reads.
-    #[inline(always)]
-    pub fn fetch(&self, hash: u64) {
-        let mask = self.sets.len().wrapping_sub(1);
-        if let Some(set) = self.sets.get((hash >> 32) as usize & mask) {
-            fetch(set);
         }
     }
 

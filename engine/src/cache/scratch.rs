@@ -10,7 +10,7 @@ use crate::cache::segments::Seen;
 use crate::cancel;
 use crate::merge::Merger;
 use crate::output::Ids;
-use crate::split::{BATCH, Ends};
+use crate::split::Ends;
 use crate::vocabulary::Vocabulary;
 use crate::vocabulary::rank_table::RankTable;
 
@@ -22,8 +22,6 @@ pub struct Scratch {
     pub recent: Recent,
     pub seen: Seen,
     pub ids: Ids,
-    /// Number of short pre-tokens of the last batch that were not recent.
-    pub missed: usize,
     /// Bytes that were encoded since `is_cancelled` last checked the flag.
     pub unchecked: usize,
 }
@@ -52,7 +50,6 @@ impl Scratch {
             recent: &mut self.recent,
             seen: &mut self.seen,
             ids: &mut self.ids,
-            missed: &mut self.missed,
         };
         (self.ends.as_slice(), lookup)
     }
@@ -70,7 +67,6 @@ impl Scratch {
             recent,
             seen: Seen::default(),
             ids: Ids::default(),
-            missed: usize::MAX / BATCH,
             unchecked: 0,
         }
     }

@@ -17,7 +17,7 @@ use crate::merge::{Merger, NO_RANK};
 use crate::output::Sink;
 use crate::vocabulary::hash::hash;
 use crate::vocabulary::rank_table::RankTable;
-use crate::vocabulary::short_table::{Key, LONGEST, fetch};
+use crate::vocabulary::short_table::{Key, LONGEST};
 
 #[derive(Debug)]
 pub struct Vocabulary {
@@ -149,12 +149,6 @@ impl Vocabulary {
     pub fn fetch(&self, hash: u64) -> bool {
         self.table.short().fetch(hash);
         self.may_have(hash)
-    }
-
-    /// Prefetches the memory that `fetch` reads.
-    #[inline(always)]
-    pub fn fetch_filter(&self, hash: u64) {
-        fetch(&self.filter[filter_place(hash, self.filter.len()).0]);
     }
 
     /// Returns whether a key of this hash may be a token.
