@@ -63,6 +63,14 @@ impl Lookup<'_> {
     fn encode_piece<S: Sink>(&mut self, piece: &[u8], key: Key, hash: u64, sink: &mut S) {
         let key = Some(key).filter(|_| piece.len() <= LONGEST);
         let hash = key.map_or_else(|| hash::hash(piece), |_| hash);
+        // Before the cache, which thus has no token that its bytes do not merge to: segments are looked
+        // up there too.
+        if key.is_none()
+            && let Some(id) = self.vocabulary.whole_long(piece, hash)
+        {
+            sink.push(id);
+            return;
+        }
         // Characters of three or four bytes, after a space or punctuation or not.
         if piece.len() > 3 && (piece[0] >= 0xe0 || piece[1] >= 0xe0) {
             // First, because finding segments costs more.
@@ -76,7 +84,11 @@ impl Lookup<'_> {
             }
         }
         let Some(key) = key else {
-            self.encode_long(piece, hash, sink);
+            if !self.put_cached(piece, None, hash, sink) {
+                let ids = self.merger.merge(self.vocabulary, piece);
+                self.cache.long.insert(piece, hash, ids);
+                sink.extend(ids);
+            }
             return;
         };
         if let Some(id) = self.vocabulary.whole_short(key, hash) {
@@ -135,18 +147,6 @@ impl Lookup<'_> {
             (None, Some(entry), _) => self.cache.insert_short(hash, entry),
             (None, None, Some(long)) => self.cache.long.insert(piece, long, ids),
             (None, None, None) => {}
-        }
-    }
-
-    fn encode_long<S: Sink>(&mut self, piece: &[u8], hash: u64, sink: &mut S) {
-        // Before the cache, which thus has no token that its bytes do not merge to: segments are looked
-        // up there too.
-        if let Some(id) = self.vocabulary.whole_long(piece, hash) {
-            sink.push(id);
-        } else if !self.put_cached(piece, None, hash, sink) {
-            let ids = self.merger.merge(self.vocabulary, piece);
-            self.cache.long.insert(piece, hash, ids);
-            sink.extend(ids);
         }
     }
 }

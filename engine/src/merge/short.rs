@@ -88,7 +88,8 @@ impl Parts {
         };
         let mut maybe = 0;
         for i in 1..self.count {
-            let may_have = vocabulary.fetch(key(i - 1).hash());
+            let key = key(i - 1);
+            let may_have = vocabulary.fetch(key, key.hash());
             maybe |= (may_have as u64) << (i - 1);
         }
         while maybe != 0 {

@@ -17,7 +17,7 @@ use crate::merge::{Merger, NO_RANK};
 use crate::output::Sink;
 use crate::vocabulary::hash::hash;
 use crate::vocabulary::rank_table::RankTable;
-use crate::vocabulary::short_table::{Key, LONGEST};
+use crate::vocabulary::short_table::{Key, LONGEST, first_bytes};
 
 #[derive(Debug)]
 pub struct Vocabulary {
@@ -29,8 +29,9 @@ pub struct Vocabulary {
     crossings: Crossings,
     /// Ranks of all strings of two bytes.
     pairs: Box<[u32]>,
-    /// A Bloom filter of all tokens. Most strings that merging looks up are not tokens, and the
-    /// filter is small enough to stay in the processor's cache.
+    /// A Bloom filter of all tokens: a word for each `PLACES` places of the short table. Most strings
+    /// that merging looks up are not tokens, and the filter is small enough to stay in the
+    /// processor's cache.
     filter: Box<[u64]>,
 }
 
@@ -75,10 +76,9 @@ impl Vocabulary {
             return pairs.map(|(start, len)| self.rank(text, start, len));
         }
         let keys = pairs.map(|(start, len)| Key::of(text, start, len));
-        let hashes = keys.map(Key::hash);
-        let maybe = hashes.map(|hash| self.fetch(hash));
-        std::array::from_fn(|i| match maybe[i] {
-            true => self.find_short(keys[i], hashes[i]).unwrap_or(NO_RANK),
+        let maybe = keys.map(|key| (key, self.fetch(key, key.hash())));
+        maybe.map(|(key, maybe)| match maybe {
+            true => self.find_short(key, key.hash()).unwrap_or(NO_RANK),
             false => NO_RANK,
         })
     }
@@ -131,8 +131,7 @@ impl Vocabulary {
     /// Returns the id of a pre-token of at most 15 bytes that is one token; None if it is not.
     #[inline(always)]
     pub fn whole_short(&self, key: Key, hash: u64) -> Option<u32> {
-        let maybe = self.fetch(hash).then_some(key);
-        maybe.and_then(|key| self.find_short(key, hash))
+        self.fetch(key, hash).then(|| self.find_short(key, hash))?
     }
 
     #[inline(always)]
@@ -143,26 +142,27 @@ impl Vocabulary {
         self.table.id_of(&key.bytes()[..key.len()])
     }
 
-    /// Returns whether a key of this hash may be a token, and prefetches the memory that `find_short`
-    /// reads. It does not wait for the filter: most keys of new text are tokens.
+    /// Returns whether a key may be a token, and prefetches the memory that `find_short` reads. It does
+    /// not wait for the filter: most keys of new text are tokens.
     #[inline(always)]
-    pub fn fetch(&self, hash: u64) -> bool {
-        self.table.short().fetch(hash);
-        self.may_have(hash)
+    pub fn fetch(&self, key: Key, hash: u64) -> bool {
+        let place = self.table.short().fetch(key, hash);
+        self.may_have(place, hash)
     }
 
-    /// Returns whether a key of this hash may be a token.
+    /// Returns whether a string may be a token.
     #[inline(always)]
-    fn may_have(&self, hash: u64) -> bool {
-        let (word, bits) = filter_place(hash, self.filter.len());
-        self.filter[word] & bits == bits
+    fn may_have(&self, place: usize, hash: u64) -> bool {
+        let bits = filter_bits(hash);
+        self.filter[place / PLACES] & bits == bits
     }
 
     /// Returns the id of a longer pre-token that is one token, by its `hash`; None if it is
     /// not.
     pub fn whole_long(&self, piece: &[u8], hash: u64) -> Option<u32> {
-        let maybe = self.may_have(hash).then_some(piece);
-        maybe.and_then(|piece| self.table.id_of_long(piece, hash))
+        let place = self.table.short().place(first_bytes(piece), hash);
+        let maybe = self.may_have(place, hash);
+        maybe.then(|| self.table.id_of_long(piece, hash))?
     }
 
     /// Returns the ids of tokens that merging their own bytes does not produce, in id order. They
@@ -178,13 +178,15 @@ impl Vocabulary {
     }
 }
 
-/// Makes the filter of all tokens: at least eight bits per token, two of which it sets.
+/// Number of places of the short table that share a word of the filter.
+const PLACES: usize = 8;
+
+/// Makes the filter of all tokens: about ten bits per token, two of which it sets.
 fn filter(table: &RankTable) -> Box<[u64]> {
-    let words = (table.len() / 8).next_power_of_two();
+    let words = table.short().places().div_ceil(PLACES);
     let mut filter = vec![0; words].into_boxed_slice();
-    for hash in table.hashes() {
-        let (word, bits) = filter_place(hash, words);
-        filter[word] |= bits;
+    for (place, hash) in table.places() {
+        filter[place / PLACES] |= filter_bits(hash);
     }
     filter
 }
@@ -204,9 +206,8 @@ fn pair_ranks(table: &RankTable) -> Box<[u32]> {
     pairs
 }
 
-/// Returns the word of a key in the filter, and its two bits there.
+/// Returns the two bits of a hash in its word of the filter.
 #[inline(always)]
-fn filter_place(hash: u64, words: usize) -> (usize, u64) {
-    let bits = 1 << (hash >> 58) | 1 << (hash >> 52 & 63);
-    ((hash >> 32) as usize & (words - 1), bits)
+fn filter_bits(hash: u64) -> u64 {
+    1 << (hash & 63) | 1 << (hash >> 6 & 63)
 }

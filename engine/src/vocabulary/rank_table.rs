@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::vocabulary::hash::hash;
 use crate::vocabulary::index::TokenIndex;
-use crate::vocabulary::short_table::{Key, ShortTable};
+use crate::vocabulary::short_table::{Key, ShortTable, first_bytes};
 
 /// The greatest id that a table may contain.
 pub const MAX_ID: u32 = i32::MAX as u32;
@@ -158,11 +158,15 @@ impl RankTable {
         items.filter(|(key, _)| key.len() > 0)
     }
 
-    /// Iterates over the hashes of the tokens, by which they are looked up.
-    pub fn hashes(&self) -> impl Iterator<Item = u64> {
-        (0..self.len()).map(|i| match self.tokens.key(i) {
-            key if key.len() == 0 => hash(self.tokens.get(i)),
-            key => key.hash(),
+    /// Iterates over the tokens' places in the short table, and the hashes by which they are looked up.
+    pub fn places(&self) -> impl Iterator<Item = (usize, u64)> {
+        (0..self.len()).map(|i| {
+            let (token, key) = (self.tokens.get(i), self.tokens.key(i));
+            let (bytes, hash) = match key.len() {
+                0 => (first_bytes(token), hash(token)),
+                _ => (key.low(), key.hash()),
+            };
+            (self.short.place(bytes, hash), hash)
         })
     }
 

@@ -129,6 +129,13 @@ impl Key {
     }
 }
 
+/// Returns the first bytes of a string that has no key, as a key has them.
+#[inline(always)]
+pub fn first_bytes(long: &[u8]) -> u64 {
+    long.first_chunk()
+        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
 /// Prefetches memory into the processor's cache.
 #[inline(always)]
 pub fn fetch<T>(place: &T) {
@@ -146,16 +153,25 @@ pub fn fetch<T>(place: &T) {
 /// quarters full.
 ///
 /// Lookups mostly wait for memory, so the table is small and full. Longer tokens are few. Without
-/// them an entry takes half the space.
+/// them an entry takes half the space. Tokens that begin alike share a region, so that text of one
+/// script reads few lines of the table.
 #[derive(Debug)]
 pub struct ShortTable {
     entries: Huge<Entry>,
+    /// First place and number of places of each region. Probing may go on into the next one.
+    regions: Box<[[u32; 2]; REGIONS]>,
     /// Maximum length of a key in the table; 0 if the ids do not fit.
     longest: usize,
 }
 
-/// Number of tokens inserted together, so that their cache misses overlap.
-const BATCH: usize = 32;
+/// Number of regions: three bits of a string's first byte and all of its second one.
+const REGIONS: usize = 1 << 11;
+
+/// Returns the region of a string, by its first bytes.
+#[inline(always)]
+fn region(first_bytes: u64) -> usize {
+    (first_bytes >> 5) as usize & (REGIONS - 1)
+}
 
 impl ShortTable {
     /// Makes a table of the keys of tokens and their ids. The first tokens are found fastest. Also returns the first
@@ -164,40 +180,38 @@ impl ShortTable {
         let fits = tokens.clone().all(|(_, id)| id <= Entry::MOST);
         let longest = if fits { Entry::LONGEST } else { 0 };
         let tokens = tokens.enumerate();
-        let mut tokens = tokens.filter(|(_, (key, _))| (1..=longest).contains(&key.len()));
-        let least = (tokens.clone().count() * 4).div_ceil(3);
-        let capacity = least.next_power_of_two().max(2);
+        let tokens = tokens.filter(|(_, (key, _))| (1..=longest).contains(&key.len()));
+        let mut counts = [0u32; REGIONS];
+        for (_, (key, _)) in tokens.clone() {
+            counts[region(key.low)] += 1;
+        }
+        let mut capacity = 0;
+        let regions = counts.map(|count| {
+            let places = (count * 4).div_ceil(3).max(1);
+            capacity += places;
+            [capacity - places, places]
+        });
+        // A table of almost a huge page, which cl100k_base has, is in one.
+        let capacity = (capacity as usize).next_multiple_of(1 << 12);
         let mut table = ShortTable {
             entries: Huge::filled(capacity, Entry::default()),
+            regions: Box::new(regions),
             longest,
         };
         let mut repeated = None;
-        let mut batch = Vec::with_capacity(BATCH);
-        loop {
-            batch.extend(tokens.by_ref().take(BATCH));
-            for (_, (key, _)) in &batch {
-                table.fetch(key.hash());
+        for (position, (key, id)) in tokens {
+            let at = table.probe(key, key.hash());
+            if table.entries[at].len_and_id != 0 {
+                repeated.get_or_insert(position);
+                continue;
             }
-            if batch.is_empty() {
-                return (table, repeated);
-            }
-            let entries = &mut table.entries;
-            for (position, (key, id)) in batch.drain(..) {
-                let mut at = key.hash() as usize & (capacity - 1);
-                while entries[at].len_and_id != 0 && entries[at].id_of(key).is_none() {
-                    at = (at + 1) & (capacity - 1);
-                }
-                if entries[at].len_and_id != 0 {
-                    repeated.get_or_insert(position);
-                    continue;
-                }
-                entries[at] = Entry {
-                    low: key.low,
-                    high: key.high as u32,
-                    len_and_id: (key.len() as u32) << 28 | id,
-                };
-            }
+            table.entries[at] = Entry {
+                low: key.low,
+                high: key.high as u32,
+                len_and_id: (key.len() as u32) << 28 | id,
+            };
         }
+        (table, repeated)
     }
 
     /// Returns whether the table has all tokens of this length.
@@ -206,27 +220,43 @@ impl ShortTable {
         len <= self.longest
     }
 
-    /// Returns the id of a key; None if the table does not have it.
+    /// Returns the number of places.
+    pub fn places(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns where probing for a string begins, by its first bytes and its hash.
     #[inline(always)]
-    pub fn find(&self, key: Key, hash: u64) -> Option<u32> {
-        let mask = self.entries.len() - 1;
-        let mut at = hash as usize & mask;
+    pub fn place(&self, first_bytes: u64, hash: u64) -> usize {
+        let [start, places] = self.regions[region(first_bytes)];
+        start as usize + (((hash >> 32) * places as u64) >> 32) as usize
+    }
+
+    /// Returns the place of a key, or the free one for it.
+    #[inline(always)]
+    fn probe(&self, key: Key, hash: u64) -> usize {
+        let mut at = self.place(key.low, hash);
         loop {
             let entry = &self.entries[at];
-            if let Some(id) = entry.id_of(key) {
-                return Some(id);
+            if entry.len_and_id == 0 || entry.id_of(key).is_some() {
+                return at;
             }
-            if entry.len_and_id == 0 {
-                return None;
-            }
-            at = (at + 1) & mask;
+            at = if at + 1 == self.places() { 0 } else { at + 1 };
         }
     }
 
-    /// Prefetches the memory that `find` reads.
+    /// Returns the id of a key; None if the table does not have it.
     #[inline(always)]
-    pub fn fetch(&self, hash: u64) {
-        fetch(&self.entries[hash as usize & (self.entries.len() - 1)]);
+    pub fn find(&self, key: Key, hash: u64) -> Option<u32> {
+        self.entries[self.probe(key, hash)].id_of(key)
+    }
+
+    /// Prefetches the memory that `find` reads. Returns its place.
+    #[inline(always)]
+    pub fn fetch(&self, key: Key, hash: u64) -> usize {
+        let place = self.place(key.low, hash);
+        fetch(&self.entries[place]);
+        place
     }
 }
 
