@@ -298,6 +298,17 @@ def test_bad_arguments_are_rejected() -> None:
         truncated(encoding, "one two three", 1, marker="a b c d")
 
 
+def test_a_lone_surrogate_beside_a_possible_split_point_is_rejected(tmp_path: Path) -> None:
+    """Split points of a pipeline are searched in text that was not counted yet."""
+    encoding, _ = other("llama", tmp_path)
+    for place in range(100):
+        text = ("ab " * place)[:place] + "\ud800" + " ab" * 50
+        for method in (encoding.truncate, encoding.split):
+            with pytest.raises(InvalidUnicode) as found:
+                method(text, 3)
+            assert found.value.byte_offset == place
+
+
 def test_without_split_points_short_texts_are_cut_and_long_ones_are_errors() -> None:
     """Of a pattern of their own: for a text to which nothing adds up, everything is tried."""
     encoding = toy()

@@ -119,7 +119,7 @@ def split(
         check_special(encoding, text, options.allowed_special, disallowed_special)
     try:
         yield from chunker.chunks()
-    except InvalidUnicode:
+    except (InvalidUnicode, UnicodeEncodeError):
         check_unicode(text)  # raises with the offset in the whole text
         raise
 

@@ -204,7 +204,7 @@ def _truncated(
         if is_part and beyond is None:
             return None
         found = search.run(keep, budget, start_percent, checkpoints, beyond)
-    except InvalidUnicode:
+    except (InvalidUnicode, UnicodeEncodeError):
         check_unicode(text)  # raises with the offset in the whole text
         raise
     if found is None:
