@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 
 import pytest
 import tiktoken
@@ -22,7 +23,7 @@ from bytepair_engine.context.truncating import truncated, truncated_part
 from bytepair_engine.resources import Resources
 from bytepair_engine.vocabulary.patterns import PATTERNS
 from support.context_api import KEEPS, Cut, Library
-from support.context_checks import check_split, check_truncation
+from support.context_checks import check_pieces, check_split, check_truncation
 
 SEED = 20261126
 #: Parts of words, white space, digits, contractions and punctuation, of one to four bytes.
@@ -76,10 +77,10 @@ def cases(number: int) -> Iterator[Case]:
 
 
 def made(
-    pattern: str, ranks: dict[bytes, int]
+    pattern: str, ranks: dict[bytes, int], name: str = NAME
 ) -> tuple[Encoding, Callable[[str], int], Callable[[str], int]]:
     """The encoding of a table, and what tiktoken counts, as in `Case`."""
-    special, core = {NAME: len(ranks)}, resolve("native")
+    special, core = {name: len(ranks)}, resolve("native")
     peer = tiktoken.Encoding("made", pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
     encoding = build_encoding(
         core,
@@ -91,7 +92,7 @@ def made(
         table_source="made",
         resources=Resources(),
     )
-    return encoding, count_of(peer, set()), count_of(peer, {NAME})
+    return encoding, count_of(peer, set()), count_of(peer, {name})
 
 
 def count_of(peer: tiktoken.Encoding, allowed: set[str]) -> Callable[[str], int]:
@@ -118,6 +119,29 @@ def test_a_pre_token_has_several_ends(name: str, tokens: list[str], text: str, b
     assert encoding.fits is not None
     assert check_start(encoding.fits, count, text, "", budget, 0)
     assert check_end(encoding.fits, count, text, "", budget)
+
+
+def test_a_special_token_may_overlap_itself() -> None:
+    """Which four of five signs are the token depends on those before."""
+    name = "----"
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    encoding, _, count = made(PATTERNS["cl100k_base"], ranks, name)
+    api, names = Library(encoding), frozenset([name])
+    for length, most in product(range(24), (1, 2, 5)):
+        for text in ("-" * length, "a-" + "-" * length + "b"):
+            for keep in ("start", "end"):
+                check_truncation(api, text, Cut(most, keep, "code_point", allowed=names), count)
+            options = SplitOptions(most, most // 2, "code_point", 0, names)
+            check_split(api, text, options, count, [3])
+
+
+def test_overlapping_special_tokens_are_found_after_text_that_is_no_longer_held() -> None:
+    """Every second sign ends a character, and every third one a token."""
+    sign = "\U0001f1eb"
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    encoding, _, _ = made(PATTERNS["cl100k_base"], ranks, sign * 3)
+    options = SplitOptions(2, 0, "code_point", 0, frozenset([sign * 3]))
+    check_pieces(Library(encoding), sign * 700, options, [300])
 
 
 def test_shared_text_may_start_within_a_pre_token() -> None:

@@ -49,12 +49,15 @@ class Measure:
 
     near: ClassVar[int] = 128
 
-    def __init__(self, encoding: Encoding, text: str, allowed: SpecialTokens) -> None:
+    def __init__(
+        self, encoding: Encoding, text: str, allowed: SpecialTokens, start: int = 0
+    ) -> None:
+        """Count parts of `text` from `start` on, which is not inside an allowed special token."""
         self.text: Final = text
         self._encoding: Final = encoding
         known, _ = chosen_names(frozenset(encoding.special_tokens), allowed, ())
         self._allowed: Final = known
-        self.points: Final = TextSplitPoints(encoding, text, known)
+        self.points: Final = TextSplitPoints(encoding, text, known, start)
         self._has_context: Final = encoding.pipeline is not None
         self.fits: Final[Fits | None] = None if self.points.has_special else encoding.fits
         # The core is faster and needs no split points.

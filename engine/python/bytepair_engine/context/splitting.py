@@ -145,7 +145,7 @@ class Chunker:
         self.last_end = last_end
         self._text: Final = text
         self._options: Final = options
-        self._measure: Final = Measure(encoding, text, options.allowed_special)
+        self._measure: Final = Measure(encoding, text, options.allowed_special, start)
         self._boundaries: Final = Boundaries(text) if boundaries is None else boundaries
         self._frame: Final = len(encoding.template) if options.add_special_tokens else 0
         self._byte = 0, 0  # a position of the text, and its byte

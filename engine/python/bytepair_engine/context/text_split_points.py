@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right, insort
 from collections.abc import Iterator
 from typing import Final
 
@@ -27,13 +28,17 @@ _STEP: Final = 48
 class TextSplitPoints:
     """Finds the split points of a text. Positions are code points."""
 
-    def __init__(self, encoding: Encoding, text: str, allowed: frozenset[str]) -> None:
-        """Search `text`, in which the special tokens `allowed` are never split."""
+    def __init__(
+        self, encoding: Encoding, text: str, allowed: frozenset[str], start: int = 0
+    ) -> None:
+        """Search `text`, in which the special tokens `allowed` are never split, from `start` on,
+        which is not inside one."""
         points = split_points(encoding) or _UNKNOWN
         self.text: Final = text
         self._names: Final = special_names(allowed)
         self._local: Final = points.local
         self._settled: Final = points.settled
+        self._outside: Final = [start]  # some positions that are not inside a special token
 
     @property
     def has_special(self) -> bool:
@@ -63,7 +68,17 @@ class TextSplitPoints:
 
     def splits_special(self, position: int) -> bool:
         """Whether a position is inside an allowed special token of the text."""
-        return self._names.longest > 1 and self._names.across(self.text, position) is not None
+        if self._names.longest < 2:
+            return False
+        # Names may overlap: which of them are tokens depends on those before.
+        known = self._outside[bisect_right(self._outside, position) - 1]
+        tokens = self.specials(self.outside_special(known, position), position)
+        if not tokens:
+            return False
+        start, end = tokens[-1].span()
+        if self._outside[bisect_right(self._outside, start) - 1] != start:
+            insort(self._outside, start)
+        return end > position
 
     def last(self, start: int, end: int) -> int:
         """Return the last split point after `start` and up to `end`; `start` for none."""
