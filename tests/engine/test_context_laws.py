@@ -100,7 +100,7 @@ def test_the_template_counts(tmp_path: Path) -> None:
     api, text = Library(encoding), "one two three, four five. " * 4
     count = counts(encode, Cut(8, template=True))
     check_split(api, text, SplitOptions(8, 2, add_special_tokens=True), count, [])
-    for most, keep in product((8, 200), KEEPS):
+    for most, keep in product((1, 2, 8, 200), KEEPS):
         check_truncation(api, text, Cut(most, keep, template=True), count)
 
 
