@@ -31,6 +31,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.context_api import Library, outcome
 from support.context_checks import check_split
+from support.context_formats import other
 from support.context_laws import budgets, encodings, levels, repeated, texts
 from support.oracle import oracle
 
@@ -324,6 +325,18 @@ def test_bad_arguments_are_rejected() -> None:
 def test_without_split_points_texts_cannot_come_in_pieces() -> None:
     with pytest.raises(InvalidOption, match="encoding"):
         StreamChunker(toy(), SplitOptions(4))
+
+
+def test_text_without_split_points_is_rejected_with_its_place(tmp_path: Path) -> None:
+    """Also after text that a stream no longer holds."""
+    encoding, _ = other("a prefix", tmp_path)
+    before = "one two é " * 400
+    text, options = before + "x" * 3000 + " y" * 200, SplitOptions(600)
+    with pytest.raises(PieceTooLong) as streamed:
+        list(Library(encoding).stream(text, options, 500))
+    with pytest.raises(PieceTooLong) as whole:
+        list(split(encoding, text, options))
+    assert streamed.value.byte_offset == whole.value.byte_offset == len(before.encode()) - 1
 
 
 def test_faulty_text_is_rejected_with_its_place() -> None:
