@@ -174,8 +174,8 @@ fn region(first_bytes: u64) -> usize {
 }
 
 impl ShortTable {
-    /// Makes a table of the keys of tokens and their ids. The first tokens are found fastest. Also returns the first
-    /// position that repeats an earlier token.
+    /// Makes a table of the keys of tokens and their ids. The first tokens are found fastest. Also
+    /// returns the first position that repeats an earlier token.
     pub fn of(tokens: impl Iterator<Item = (Key, u32)> + Clone) -> (Self, Option<usize>) {
         let fits = tokens.clone().all(|(_, id)| id <= Entry::MOST);
         let longest = if fits { Entry::LONGEST } else { 0 };
