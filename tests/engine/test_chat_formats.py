@@ -280,6 +280,8 @@ CALL = {"name": "f", "arguments": "{}"}
         ({"tool_calls": [{**CALL, "name": 1}]}, "tool_calls", "not_a_string"),
         ({"tool_calls": [{**CALL, "id": 1}]}, "tool_calls", "not_a_string"),
         ({"tool_calls": [{**CALL, "arguments": {1: 2}}]}, "tool_calls", "not_json"),
+        ({"tool_calls": [{**CALL, "arguments": [10**4300]}]}, "tool_calls", "not_json"),
+        ({"tool_calls": [{**CALL, "arguments": [-(10**4300)]}]}, "tool_calls", "not_json"),
         ({"weight": 0}, "weight", "field_unknown"),
     ],
 )
@@ -297,6 +299,7 @@ def test_a_malformed_message_is_rejected(fields: Any, field: str, rule: str) -> 
         ("[]", "tools", "not_an_object"),
         ("{", "tools", "not_json"),
         ({"name": float("nan")}, "tools", "not_json"),
+        ({"name": "f", "parameters": {"maximum": 10**4300}}, "tools", "not_json"),
         ({"type": "custom", "function": {"name": "f"}}, "tools", "not_a_function"),
         ({"function": "f"}, "tools", "not_a_function"),
         ({"name": 1}, "tools.name", "not_a_string"),
@@ -309,6 +312,28 @@ def test_a_malformed_tool_is_rejected(tool: Any, field: str, rule: str) -> None:
         read_tools([{"name": "f"}, tool])
     found = rejected.value
     assert (found.index, found.field, found.rule) == (1, field, rule)
+
+
+def test_the_largest_integers_that_python_reads_are_accepted() -> None:
+    text = f'{{"a": [{"9" * 4300}, -{"9" * 4300}]}}'
+    (message,) = read_messages([{"role": "user", "tool_calls": [{**CALL, "arguments": text}]}])
+    assert message.tool_calls[0].arguments == text
+
+
+def test_harmony_rejects_a_default_that_no_float_can_hold() -> None:
+    chat = [{"role": "user", "content": ""}]
+    encoding = get_encoding("o200k_harmony")
+
+    def count(default: int) -> int:
+        properties = {"a": {"type": "integer", "default": default}}
+        tool = {"name": "f", "parameters": {"type": "object", "properties": properties}}
+        return count_chat(chat, encoding=encoding, format="harmony", tools=[tool]).count
+
+    assert count(10**300)
+    for default in (10**309, -(10**309)):
+        with pytest.raises(InvalidChat) as rejected:
+            count(default)
+        assert (rejected.value.field, rejected.value.rule) == ("tools", "not_json")
 
 
 def test_parsed_messages_and_absent_fields_are_accepted() -> None:

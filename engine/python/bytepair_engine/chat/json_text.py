@@ -9,6 +9,9 @@ from typing import Any, Final
 #: Maximum nesting of arrays and objects.
 MAX_DEPTH: Final = 64
 
+#: Python writes and reads smaller integers.
+_INTEGERS: Final = 10**4300
+
 # The integers of serde_json; it reads larger ones as floats.
 _U64: Final = 1 << 64
 _I64: Final = -(1 << 63)
@@ -50,7 +53,8 @@ def _reject_constant(name: str) -> object:
 
 
 def check_depth(value: object, limit: int = MAX_DEPTH) -> None:
-    """Raise NotJson if `value` is nested deeper than `limit` or is not a JSON value."""
+    """Raise NotJson if `value` is nested deeper than `limit` or is not a JSON value, or if it has
+    an integer that Python does not write."""
     level = [value]
     for _ in range(limit + 1):
         below: list[object] = []
@@ -64,7 +68,10 @@ def check_depth(value: object, limit: int = MAX_DEPTH) -> None:
             elif isinstance(item, float):
                 if item != item or item in (float("inf"), float("-inf")):
                     raise NotJson
-            elif item is not None and not isinstance(item, (str, int)):
+            elif isinstance(item, int):
+                if not -_INTEGERS < item < _INTEGERS:
+                    raise NotJson
+            elif item is not None and not isinstance(item, str):
                 raise NotJson
         if not below:
             return
@@ -79,7 +86,11 @@ def dumps(value: object) -> str:
 
 
 def dumps_compact(value: object) -> str:
-    """Write JSON like serde_json: without white space, and with its format of floats."""
+    """Write JSON like serde_json: without white space, and with its format of floats.
+
+    Raises:
+        NotJson: An integer is too large for a float, which serde_json rejects.
+    """
     if isinstance(value, dict):
         items = (f"{_string(key)}:{dumps_compact(item)}" for key, item in value.items())
         return f"{{{','.join(items)}}}"
@@ -89,7 +100,10 @@ def dumps_compact(value: object) -> str:
         return json.dumps(value)
     if isinstance(value, int):
         # Beyond 64 bits serde_json uses floats.
-        return str(value) if _I64 <= value < _U64 else _float(float(value))
+        try:
+            return str(value) if _I64 <= value < _U64 else _float(float(value))
+        except OverflowError:
+            raise NotJson from None
     if isinstance(value, float):
         return _float(value)
     return _string(str(value))

@@ -9,7 +9,7 @@ from bytepair_engine.chat.errors import InvalidChat
 from bytepair_engine.chat.format import Chat, ChatFormat
 from bytepair_engine.chat.formats.typescript import type_of
 from bytepair_engine.chat.layout import FRAME, TOOLS, Control, Layout
-from bytepair_engine.chat.messages import Message, Structured, Tool
+from bytepair_engine.chat.messages import Message, Structured, Tool, with_json
 
 START: Final = Control("<|start|>")
 END: Final = Control("<|end|>")
@@ -317,11 +317,15 @@ def _tools_section(namespaces: Mapping[str, _Namespace]) -> str:
             lines.append(f"namespace {name} {{\n")
             for tool, text, parameters in tools:
                 lines += [f"// {line}" for line in _lines(text)]
-                argument = "" if parameters is None else f"_: {type_of(parameters)}"
+                argument = "" if parameters is None else f"_: {_type(parameters)}"
                 lines.append(f"type {tool} = ({argument}) => any;\n")
             lines.append(f"}} // namespace {name}")
         sections.append("\n".join(lines))
     return "\n\n".join(sections)
+
+
+def _type(parameters: Any) -> str:
+    return str(with_json(None, "tools", lambda: type_of(parameters)))
 
 
 def _lines(text: str) -> list[str]:
