@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from bytepair_engine import get_encoding
 from bytepair_engine.chat import TemplateLimit, count_chat, encode_chat
@@ -187,11 +189,48 @@ def test_an_operation_is_charged_by_the_size_of_what_it_reads(operation: str) ->
         used(operation)
 
 
-@pytest.mark.parametrize("operation", ["x | select('none')", "x | reject('string')"])
+@pytest.mark.parametrize(
+    "operation",
+    [
+        *("x | select('none')", "x | reject('string')", "x | selectattr(none, 'none')"),
+        "x | rejectattr(none, 'string')",
+    ],
+)
 def test_values_that_a_filter_drops_are_charged(operation: str) -> None:
     used(operation, 10)  # not yet filtered
     with pytest.raises(TemplateLimit):
         used(operation + " | list", 10)
+
+
+def test_a_lookup_is_charged_by_the_size_of_the_key() -> None:
+    key = "{% set d = {messages[0].content ~ '': 1} %}{% set x = messages[0].content %}"
+    for name, times in (("x", 10), ("'x'", 60)):
+        rendered(key + f"{{% for a in range({times}) %}}{{{{ d[{name}] }}}}{{% endfor %}}", LONG)
+    with pytest.raises(TemplateLimit):
+        rendered(key + "{% for a in range(60) %}{{ d[x] }}{% endfor %}", LONG)
+
+
+@pytest.mark.parametrize(
+    ("text", "operation"), [("%%", "x % ()"), ("{{", "x.format()"), ("{0}", "x.format('')")]
+)
+def test_fields_are_charged_before_the_end_of_the_format_is_read(text: str, operation: str) -> None:
+    template = "{% set x = messages[0].content %}{% set z = " + operation + " %}"
+    rendered(template, text * 1000)
+    with pytest.raises(TemplateLimit):  # not InvalidChat for the end
+        rendered(template, text * 40_000 + text[0])
+
+
+def test_the_words_of_a_title_are_charged() -> None:
+    template = "{% set x = messages[0].content %}{% set z = x | title %}"
+    rendered(template, "a " * 20_000)
+    with pytest.raises(TemplateLimit):
+        rendered(template * 60, "a " * 20_000)
+
+
+def test_a_title_of_many_words_takes_time_in_proportion_to_them() -> None:
+    start = time.process_time()
+    rendered("{{ messages[0].content | title }}", "a " * 320_000)
+    assert time.process_time() - start < 2  # a copy for each word would take some 8 seconds
 
 
 @pytest.mark.parametrize(

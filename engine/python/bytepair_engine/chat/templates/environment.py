@@ -271,6 +271,8 @@ class Environment(ImmutableSandboxedEnvironment):
             spend_deep(argument)  # it is hashed
         elif isinstance(argument, slice):
             spend_copy(obj)
+        elif isinstance(argument, str):
+            spend_copy(argument)  # it is compared with a key
         try:
             if isinstance(obj, type):
                 raise TypeError("a type has no items")  # dict[x] would keep x

@@ -22,7 +22,7 @@ from bytepair_engine.chat.templates.traced import MAX_WIDTH, Traced, text
 #: Jinja2's filters that neither create text nor walk nested values.
 _SHALLOW: Final = (
     "abs", "count", "d", "default", "first", "float", "items", "last", "length",
-    "list", "map", "rejectattr", "reverse", "selectattr",
+    "list", "map", "reverse",
 )  # fmt: skip
 #: Jinja2's filters that walk all of a value.
 _DEEP: Final = ("dictsort", "groupby", "max", "min", "sort", "unique", "wordcount")
@@ -59,12 +59,14 @@ def _capitalize(value: Any) -> str:
 
 def _title(value: Any) -> str:
     source = Traced.of(text(value))
+    plain = str(source)  # once, because it copies
     end = 0
     words: list[str] = []
-    for found in _WORDS.finditer(str(source)):
-        words += (str(source)[end : found.start()], found.group())
+    for found in _WORDS.finditer(plain):
+        words += (plain[end : found.start()], found.group())
         end = found.end()
-    words.append(str(source)[end:])
+    words.append(plain[end:])
+    spend(len(words) >> 5)
     result = "".join([word[:1].upper() + word[1:].lower() for word in words])
     return Traced(result, source.template if len(result) == len(source) else ())
 
@@ -219,7 +221,9 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
             ("round", _round),
             ("center", _center),
             ("reject", _choosing("reject")),
+            ("rejectattr", _choosing("rejectattr")),
             ("select", _choosing("select")),
+            ("selectattr", _choosing("selectattr")),
             ("tojson", _tojson),
             ("string", text),
             # Nothing is escaped, so `safe` has nothing to prevent.

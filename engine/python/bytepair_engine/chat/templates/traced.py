@@ -316,6 +316,7 @@ def _percent_pieces(template: str, values: Any) -> Iterator[str]:
     for found in _PERCENT.finditer(plain):
         yield Traced.constant(plain[end : found.start()])
         end = found.end()
+        spend(1)
         key, kind = found["key"], found["kind"]
         if kind == "%":
             yield Traced.constant("%")
@@ -351,6 +352,7 @@ def _brace_pieces(template: str, args: tuple[Any, ...], kwargs: Mapping[str, Any
     """Yield the literal and formatted pieces of `template.format(*args, **kwargs)`."""
     count = 0
     for literal, field, spec, conversion in string.Formatter().parse(str(template)):
+        spend(1)
         yield Traced.constant(literal)
         if field is None:
             continue
