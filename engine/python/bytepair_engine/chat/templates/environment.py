@@ -28,7 +28,7 @@ from bytepair_engine.chat.templates.budget import (
     walked,
 )
 from bytepair_engine.chat.templates.filters import FILTERS, TESTS
-from bytepair_engine.chat.templates.traced import Traced, joined, text
+from bytepair_engine.chat.templates.traced import Traced, added, joined, text
 
 #: Maximum size of a computed integer in bits.
 MAX_INTEGER_BITS: Final = 128
@@ -56,6 +56,7 @@ _REFUSED: Final = (
     nodes.Import,
     nodes.FromImport,
     nodes.Block,
+    nodes.ScopedEvalContextModifier,
 )
 #: Date directives that do not depend on the time of day or the locale.
 _DATE_FORMAT: Final = re.compile(r"(?:[^%]|%-?[dmyYjbBaA%])*", re.DOTALL)
@@ -188,7 +189,8 @@ class Environment(ImmutableSandboxedEnvironment):
         tree = self.parse(source)
         for node in tree.find_all(_REFUSED):
             raise TemplateSyntaxError(
-                "a chat template cannot have blocks or load other templates", node.lineno
+                "a chat template cannot have blocks, escape text or load other templates",
+                node.lineno,
             )
         for loop in list(tree.find_all(nodes.For)):
             value = loop.target if isinstance(loop.target, nodes.Name) else None
@@ -258,10 +260,12 @@ class Environment(ImmutableSandboxedEnvironment):
             if isinstance(obj, kind):
                 if attribute in methods or attribute in getattr(obj, "_fields", ()):
                     return getattr(obj, attribute)
-                if isinstance(obj, dict) and attribute in obj:
+                if isinstance(obj, dict) and attribute in obj and not hasattr(obj, attribute):
                     return obj[attribute]
                 return self.undefined(obj=obj, name=attribute)
         if obj is None or isinstance(obj, (int, float, bytes)):
+            if hasattr(obj, attribute):
+                raise SecurityError("this attribute is not available in chat templates")
             return self.undefined(obj=obj, name=attribute)
         return super().getattr(obj, attribute)
 
@@ -307,7 +311,7 @@ class Environment(ImmutableSandboxedEnvironment):
         if operator == "%" and isinstance(left, str):
             return Traced.of(left) % right
         if operator == "+" and isinstance(left, str) and isinstance(right, str):
-            return joined((left, right))
+            return added(left, right)
         if isinstance(left, int) and isinstance(right, int):
             spend((left.bit_length() + right.bit_length()) >> 7)
             _check_integers(operator, left, right)

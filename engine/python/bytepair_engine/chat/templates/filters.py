@@ -17,7 +17,7 @@ from jinja2.tests import TESTS as DEFAULT_TESTS
 
 from bytepair_engine.chat.errors import TemplateLimit
 from bytepair_engine.chat.templates.budget import spend, spend_copy, spend_deep, spend_text, walked
-from bytepair_engine.chat.templates.traced import MAX_WIDTH, Traced, text
+from bytepair_engine.chat.templates.traced import MAX_WIDTH, Safe, Traced, ranges_of, text
 
 #: Jinja2's filters that neither create text nor walk nested values.
 _SHALLOW: Final = (
@@ -73,7 +73,12 @@ def _title(value: Any) -> str:
 
 def _replace(value: Any, old: Any, new: Any, count: int | None = None) -> str:
     found = Traced.of(text(value))
-    return found.replace(text(old), text(new), -1 if count is None else count)
+    return Traced.replace(found, text(old), text(new), -1 if count is None else count)
+
+
+def _safe(value: Any) -> str:
+    found = Traced.of(text(value))
+    return Safe(str(found), ranges_of(found))
 
 
 @pass_environment
@@ -82,11 +87,13 @@ def _join(
 ) -> str:
     if attribute is not None:
         value = map(make_attrgetter(environment, attribute), value)
-    return Traced.of(text(d)).join(map(text, value))
+    return Traced.join(Traced.of(text(d)), map(text, value))
 
 
 def _indent(value: Any, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
-    source = Traced.of(text(value))
+    if not isinstance(value, str):
+        raise TypeError("only a text can be indented")
+    source = Traced.of(value)
     if not isinstance(width, str) and width > MAX_WIDTH:
         raise TemplateLimit("width")
     lead = width if isinstance(width, str) else Traced.constant(" " * width)
@@ -94,7 +101,9 @@ def _indent(value: Any, width: int | str = 4, first: bool = False, blank: bool =
     pieces = [lines[0], *[lead + line if blank or line else line for line in lines[1:]]]
     newline = Traced.constant("\n") if source.is_constant else Traced("\n")
     result = newline.join(pieces)
-    return lead + result if first else result
+    if first:
+        result = Traced.of(lead) + result
+    return type(source)(str(result), ranges_of(result))
 
 
 def _reverse(value: Any) -> Any:
@@ -102,6 +111,8 @@ def _reverse(value: Any) -> Any:
 
 
 def _format(value: Any, *args: Any, **kwargs: Any) -> str:
+    if args and kwargs:
+        raise TypeError("arguments by position and by name")
     return Traced.of(text(value)) % (kwargs or args)
 
 
@@ -226,8 +237,7 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
             ("selectattr", _choosing("selectattr")),
             ("tojson", _tojson),
             ("string", text),
-            # Nothing is escaped, so `safe` has nothing to prevent.
-            ("safe", text),
+            ("safe", _safe),
         )
     },
 }

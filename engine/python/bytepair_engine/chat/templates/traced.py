@@ -14,7 +14,7 @@ import re
 import string
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, Self, SupportsIndex
+from typing import Any, Final, NoReturn, Self, SupportsIndex
 
 from jinja2.exceptions import SecurityError
 
@@ -34,6 +34,8 @@ _PERCENT: Final = re.compile(
     re.DOTALL,
 )
 _WIDTH: Final = re.compile(r"\d+")
+#: The characters that `Markup` escapes.
+_ESCAPED: Final = re.compile("[&<>'\"]")
 
 
 class Traced(str):
@@ -81,11 +83,11 @@ class Traced(str):
             ranges.insert(0, (0, 0))
         if ranges and template[last - 1][1] == stop < len(self):
             ranges.append((stop - start, stop - start))
-        return Traced(str.__getitem__(self, slice(start, stop)), tuple(ranges))
+        return type(self)(str.__getitem__(self, slice(start, stop)), tuple(ranges))
 
     def _like(self, result: str) -> Traced:
         """Return `result` with the provenance of this text, character by character."""
-        return Traced(result, self.template if len(result) == len(self) else ())
+        return type(self)(result, self.template if len(result) == len(self) else ())
 
     def _parts(self, pieces: Iterable[str]) -> list[Traced]:
         """Find pieces that occur in this text in this order."""
@@ -106,7 +108,8 @@ class Traced(str):
         # The operator is charged for each character, but a text may have more ranges.
         count = max(0, times.__index__()) if self else 1
         spend_text(count * len(self.template) * 16)
-        return joined([self] * count)
+        result = joined([self] * count)
+        return type(self)(str(result), result.template)
 
     __rmul__ = __mul__
 
@@ -122,10 +125,10 @@ class Traced(str):
             return self.part(start, max(start, stop))
         result = str.__getitem__(self, key)
         if step != -1:
-            return Traced(result)
+            return type(self)(result)
         size = len(result)
         ranges = reversed(self.part(start + 1 - size, start + 1).template)
-        return Traced(result, tuple([(size - b, size - a) for a, b in ranges]))
+        return type(self)(result, tuple([(size - b, size - a) for a, b in ranges]))
 
     def __iter__(self) -> Iterator[str]:
         return (self.part(i, i + 1) for i in range(len(self)))
@@ -202,7 +205,7 @@ class Traced(str):
         spend_text(len(self) + found * len(new))
         if not old:
             return Traced(str.replace(self, old, new, count))
-        return Traced.of(new).join(self.split(old, found))
+        return Traced.join(Traced.of(new), self.split(old, found))
 
     def upper(self) -> Traced:
         return self._like(str.upper(self))
@@ -245,11 +248,11 @@ class Traced(str):
         self, pad: Callable[[str, SupportsIndex, str], str], width: SupportsIndex, fill: str
     ) -> Traced:
         spend_text(max(0, width.__index__()))
-        return Traced(pad(self, width, fill))
+        return type(self)(pad(self, width, fill))
 
     def zfill(self, width: SupportsIndex) -> Traced:
         spend_text(max(0, width.__index__()))
-        return Traced(str.zfill(self, width))
+        return type(self)(str.zfill(self, width))
 
     def filled(self, *args: Any, **kwargs: Any) -> Traced:
         """Return the result of `format`. It has another name, because the sandbox replaces
@@ -260,6 +263,29 @@ class Traced(str):
         result = joined(list(pieces))
         # If the format string is partly input, the provenance of its literal parts is unknown.
         return result if self.is_constant else Traced(str(result))
+
+
+class Safe(Traced):
+    """The result of the filter `safe`. Jinja2 escapes the texts that are added to it or written
+    into it. That is an error here, unless there is nothing to escape."""
+
+    __slots__ = ()
+
+    def _refused(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise SecurityError("the texts would be escaped")
+
+    __mod__ = join = replace = filled = _refused
+
+
+def added(left: str, right: str) -> Traced:
+    """Return the result of the operator `+`."""
+    result = joined((left, right))
+    if not isinstance(left, Safe) and not isinstance(right, Safe):
+        return result
+    for part in (left, right):
+        if not isinstance(part, Safe) and _ESCAPED.search(part):
+            raise SecurityError("the text beside a safe one would be escaped")
+    return Safe(str(result), result.template)
 
 
 def joined(pieces: Iterable[str]) -> Traced:
@@ -328,6 +354,7 @@ def _percent_pieces(template: str, values: Any) -> Iterator[str]:
         if key is not None:
             keyed += 1
             value = values[key]
+            positional = iter(())
         else:
             try:
                 value = next(positional)
@@ -350,7 +377,7 @@ def _percent_pieces(template: str, values: Any) -> Iterator[str]:
 
 def _brace_pieces(template: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[str]:
     """Yield the literal and formatted pieces of `template.format(*args, **kwargs)`."""
-    count = 0
+    count, numbered = 0, False
     for literal, field, spec, conversion in string.Formatter().parse(str(template)):
         spend(1)
         yield Traced.constant(literal)
@@ -360,6 +387,10 @@ def _brace_pieces(template: str, args: tuple[Any, ...], kwargs: Mapping[str, Any
             raise SecurityError("a field must not have this conversion or nested fields")
         if field == "":
             field, count = str(count), count + 1
+        elif field.isdecimal():
+            numbered = True
+        if count and numbered:
+            raise ValueError("fields with and without numbers")
         if field.isdecimal():
             value = args[int(field)]
         elif field.isidentifier():
