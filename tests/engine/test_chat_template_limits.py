@@ -8,7 +8,7 @@ import pytest
 from bytepair_engine import get_encoding
 from bytepair_engine.chat import TemplateLimit, count_chat, encode_chat
 from bytepair_engine.chat.templates import TemplateFormat
-from bytepair_engine.chat.templates.budget import MAX_DEPTH
+from bytepair_engine.chat.templates.budget import MAX_DEPTH, MAX_NESTING
 from support.chat_templates import SPINNING, SPUN
 
 
@@ -119,6 +119,16 @@ def test_the_depth_of_calls_is_limited() -> None:
     rendered(deep.format(1) * (2 * MAX_DEPTH))
     with pytest.raises(TemplateLimit, match="depth"):
         rendered(deep.format(MAX_DEPTH + 1))
+
+
+@pytest.mark.parametrize("use", ["{{ {n.x: 1}[n.x] }}", "{{ n.x }}", "{{ n.x | tojson }}"])
+def test_the_nesting_of_a_value_is_limited(use: str) -> None:
+    """Hashing tuples that are nested a million times would end the process."""
+    nested = "{{% set n = namespace(x=()) %}}{{% for i in range({}) %}}{{% set n.x = (n.x,) %}}"
+    nested += "{{% endfor %}}" + use.replace("{", "{{").replace("}", "}}")
+    rendered(nested.format(MAX_NESTING - 1))
+    with pytest.raises(TemplateLimit, match="depth"):
+        rendered(nested.format(MAX_NESTING))
 
 
 def test_the_text_of_a_namespace_does_not_have_its_values() -> None:

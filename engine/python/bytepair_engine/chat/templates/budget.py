@@ -19,6 +19,8 @@ CHARACTERS_PER_STEP: Final = 256
 COPIES: Final = 16
 #: Maximum depth of nested calls: macros and recursive loops.
 MAX_DEPTH: Final = 64
+#: Maximum nesting of a value that is walked: hashing a tuple takes C stack for each level.
+MAX_NESTING: Final = 256
 
 #: The types of the views of a dictionary.
 VIEWS: Final[tuple[type[Any], ...]] = (type({}.keys()), type({}.values()), type({}.items()))
@@ -98,24 +100,33 @@ def spend_copy(value: Any) -> None:
 
 def spend_deep(value: Any) -> None:
     """Spend the steps of walking a value, before it is walked. A list may contain another one many
-    times, so a value that is small in memory can be large when written."""
-    open_values = [value]
+    times, so a value that is small in memory can be large when written.
+
+    Raises:
+        TemplateLimit: Too few steps are left, or the value is nested too deeply.
+    """
+    level = [value]
     budget = _CURRENT.get()
-    while open_values:
-        item = open_values.pop()
-        if isinstance(item, str):
-            budget.spend(1 + len(item) // CHARACTERS_PER_STEP)
-        elif isinstance(item, dict):
-            budget.spend(1 + len(item))
-            open_values += item.keys()
-            open_values += item.values()
-        elif isinstance(item, _LISTS):
-            budget.spend(1 + len(item))
-            open_values += item
-        elif isinstance(item, int):
-            budget.spend(1 + (item.bit_length() >> 7))
-        else:
-            budget.spend(1)
+    for _ in range(MAX_NESTING):
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, str):
+                budget.spend(1 + len(item) // CHARACTERS_PER_STEP)
+            elif isinstance(item, dict):
+                budget.spend(1 + len(item))
+                below += item.keys()
+                below += item.values()
+            elif isinstance(item, _LISTS):
+                budget.spend(1 + len(item))
+                below += item
+            elif isinstance(item, int):
+                budget.spend(1 + (item.bit_length() >> 7))
+            else:
+                budget.spend(1)
+        if not below:
+            return
+        level = below
+    raise TemplateLimit("depth")
 
 
 def walked(value: Any) -> Any:
