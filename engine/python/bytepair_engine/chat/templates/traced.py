@@ -34,6 +34,7 @@ _PERCENT: Final = re.compile(
     re.DOTALL,
 )
 _WIDTH: Final = re.compile(r"\d+")
+_END: Final = object()
 #: The characters that `Markup` escapes.
 _ESCAPED: Final = re.compile("[&<>'\"]")
 
@@ -198,6 +199,8 @@ class Traced(str):
         return str.rindex(self, sub, *bounds)
 
     def replace(self, old: str, new: str, count: SupportsIndex = -1) -> Traced:
+        if not isinstance(new, str):
+            raise TypeError("not a text")
         found = str.count(self, old)
         limit = count.__index__()
         if limit >= 0:
@@ -270,6 +273,9 @@ class Safe(Traced):
     into it. That is an error here, unless there is nothing to escape."""
 
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Markup({super().__repr__()})"
 
     def _refused(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         raise SecurityError("the texts would be escaped")
@@ -371,7 +377,7 @@ def _percent_pieces(template: str, values: Any) -> Iterator[str]:
     if "%" in plain[end:]:
         raise ValueError("incomplete format")
     yield Traced.constant(plain[end:])
-    if not keyed and not isinstance(values, Mapping) and next(positional, None) is not None:
+    if not keyed and not isinstance(values, Mapping) and next(positional, _END) is not _END:
         raise TypeError("not all arguments converted during string formatting")
 
 
