@@ -18,6 +18,7 @@ from bytepair_engine.chat import (
     encode_chat,
     fit_chat,
     get_chat_format,
+    json_text,
     list_chat_formats,
 )
 from bytepair_engine.chat.messages import Message, read_messages, read_tools
@@ -318,6 +319,33 @@ def test_the_largest_integers_that_python_reads_are_accepted() -> None:
     text = f'{{"a": [{"9" * 4300}, -{"9" * 4300}]}}'
     (message,) = read_messages([{"role": "user", "tool_calls": [{**CALL, "arguments": text}]}])
     assert message.tool_calls[0].arguments == text
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (-(2**63), "-9223372036854775808"),
+        (-(2**63) - 1, "-9.223372036854776e18"),
+        (2**64 - 1, "18446744073709551615"),
+        (2**64, "1.8446744073709552e19"),
+        (1e15, "1000000000000000.0"),
+        (1e16, "1e16"),
+        (1234567890123456.8, "1234567890123456.8"),
+        (12345678901234568.0, "1.2345678901234568e16"),
+        (0.00001, "0.00001"),
+        (0.0000015, "1.5e-6"),
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        (-2.5, "-2.5"),
+        ([True, None, {"a": "é"}], '[true,null,{"a":"é"}]'),
+    ],
+)
+def test_compact_json_is_that_of_serde_json(value: object, written: str) -> None:
+    assert json_text.dumps_compact(value) == written
+
+
+def test_json_is_accepted_up_to_the_limit_of_nesting() -> None:
+    assert json_text.parse("[" * 65 + "]" * 65)
 
 
 def test_harmony_rejects_a_default_that_no_float_can_hold() -> None:
