@@ -104,6 +104,21 @@ def test_a_template_over_its_budget_is_stopped(template: str) -> None:
         rendered(template)
 
 
+@pytest.mark.parametrize(
+    ("fits", "more"),
+    [
+        ("messages | tojson(indent=16)", "messages | tojson(indent=17)"),
+        ("messages | tojson(indent=none)", "messages | tojson(indent=' ')"),
+        ("[1] | tojson(separators=(' ' * 16, ':'))", "[1] | tojson(separators=(' ' * 17, ':'))"),
+        ("'a' | indent(1000)", "'a' | indent(1001)"),
+    ],
+)
+def test_the_width_that_a_filter_writes_is_limited(fits: str, more: str) -> None:
+    rendered("{{ " + fits + " }}")
+    with pytest.raises(TemplateLimit, match="width"):
+        rendered("{{ " + more + " }}")
+
+
 @pytest.mark.parametrize("test", ["odd", "even", "divisibleby(3)"])
 def test_a_text_that_a_test_formats_is_within_the_limit_of_width(test: str) -> None:
     template = f"{{{{ messages[0].content is {test} }}}}"
