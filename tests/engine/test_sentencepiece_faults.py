@@ -98,6 +98,7 @@ def long_unused(message: Any) -> None:
         (piece(9, type=2), "hold 2 unknown pieces"),
         (piece(0, type=1), "hold 0 unknown pieces"),
         (piece(9, piece="~", type=3), "control symbol '~', a single character"),
+        (piece(9, piece="~", type=5), "unused piece '~', a single character"),
         (piece(9, piece="<0x4G>", type=6), r"pieces\[9\].piece is '<0x4G>', which names no byte"),
         (piece(9, piece="<0x41>", type=6), "byte_fallback is false, and 1 bytes have a piece"),
         (bytes_and_no_fallback, "byte_fallback is true, and 0 bytes have a piece"),

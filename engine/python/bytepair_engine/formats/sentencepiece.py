@@ -118,6 +118,13 @@ class _Loader:
                     "then no longer contain",
                     _UNSUPPORTED,
                 )
+            if piece.type is PieceType.UNUSED and len(piece.text) == 1:
+                self._reject(
+                    path,
+                    f"is the unused piece {piece.text!r}, a single character: versions of the "
+                    "sentencepiece package give it different ids",
+                    _UNSUPPORTED,
+                )
         if sum(len(piece.text) ** 2 for _, piece in self._of(PieceType.UNUSED)) > MAX_UNUSED:
             self._reject("pieces", "hold unused pieces that are too long to be split into halves")
 
