@@ -137,6 +137,15 @@ FAULTS: dict[str, tuple[Edit, str]] = {
         step(type="Precompiled", precompiled_charsmap=base64.b64encode(b"\xff" * 99).decode()),
         "normalizer.precompiled_charsmap: it is not a valid map",
     ),
+    "a prefix of nothing": (step(type="Prepend", prepend=""), "normalizer.prepend: it is empty"),
+    "a replacement of two patterns": (
+        step(type="Replace", pattern={"String": "a", "Regex": "b"}, content="x"),
+        "normalizer.pattern: it has both String and Regex",
+    ),
+    "a decoder of two patterns": (
+        decoder({"type": "Replace", "pattern": {"String": "a", "Regex": "b"}, "content": "x"}),
+        "decoder.decoders[0].pattern: it has both String and Regex",
+    ),
     "a replacement of nothing": (
         step(type="Replace", pattern={"String": ""}, content="x"),
         "normalizer.pattern.String: it is empty",

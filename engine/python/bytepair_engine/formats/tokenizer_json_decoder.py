@@ -157,7 +157,7 @@ def _strip(node: Node) -> _Step:
 def _replace(node: Node, budget: RegexBudget) -> _Step:
     content = node["content"].a(str)
     plain = node["pattern"].get("String")
-    if plain is not None and plain.a(str):
+    if plain is not None and plain.a(str) and node["pattern"].get("Regex") is None:
         old = plain.value
         return lambda text, _first, _last: text.replace(old, content)
     pattern = compiled(regular_expression(node["pattern"]))

@@ -61,8 +61,11 @@ def _lowercase(_node: Node) -> Iterator[Normaliser]:
 
 
 def _prepend(node: Node) -> Iterator[Normaliser]:
-    if text := node["prepend"].a(str):
-        yield Prepend(text)
+    text = node["prepend"].a(str)
+    if not text:
+        # `tokenizers` then counts the first character twice in some texts.
+        node["prepend"].reject("it is empty")
+    yield Prepend(text)
 
 
 def _replace(node: Node) -> Iterator[Normaliser]:

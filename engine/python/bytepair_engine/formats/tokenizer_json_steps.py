@@ -64,6 +64,8 @@ def choice(node: Node, key: str, default: bool | None = None) -> bool:
 def regular_expression(node: Node) -> str:
     """Convert a member {"String": …} or {"Regex": …} to the syntax of docs/patterns.md."""
     text, expression = node.get("String"), node.get("Regex")
+    if text is not None and expression is not None:
+        node.reject("it has both String and Regex")
     if text is not None:
         if not text.a(str):
             text.reject("it is empty")
