@@ -14,6 +14,7 @@ from bytepair_engine.formats import sentencepiece_file
 from bytepair_engine.formats.protobuf_wire import fields
 from bytepair_engine.formats.sentencepiece import sentencepiece_pipeline
 from bytepair_engine.pipeline.charsmap import CharsMapFault, CharsMapTable
+from bytepair_engine.pipeline.definition import Scores, Spacing
 from support.sentencepiece_models import edited, oracle, trained
 
 SEED = 20261121
@@ -118,6 +119,45 @@ def test_models_that_cannot_be_served_exactly_are_rejected(
         sentencepiece_pipeline(edited(SMALL, edit), "a.model")
 
 
+def test_the_longest_piece_is_that_of_the_package() -> None:
+    longest, longer = (edited(SMALL, piece(9, piece="x" * n)) for n in (7_999, 8_000))
+    assert oracle(longest).id_to_piece(9) == "x" * 7_999
+    assert b"x" * 7_999 in sentencepiece_pipeline(longest, "a.model").model.tokens
+    with pytest.raises(RuntimeError, match="too long"):
+        oracle(longer)
+    assert "pieces[9].piece has 8000 bytes" in rejected(longer).problem
+
+
+def test_a_missing_score_is_zero() -> None:
+    data = edited(SMALL, lambda message: message.pieces[50].ClearField("score"))
+    rule = sentencepiece_pipeline(data, "a.model").model.rule
+    assert isinstance(rule, Scores)
+    assert rule.scores[50] == oracle(data).get_score(50) == 0
+
+
+@pytest.mark.parametrize(
+    "field",
+    [b"\x18\x01", b"\x18\x02", b"\x18\x80\x02", b"\x18\x00", b"\x18\x80\x00", b"\x18\x01\x18\x00"],
+    ids=["1", "2", "256", "0", "0 in two bytes", "1, then 0"],
+)
+def test_every_number_but_zero_is_true(field: bytes) -> None:
+    data = SMALL + b"\x1a" + bytes([len(field)]) + field  # add_dummy_prefix once more
+    (spacing,) = sentencepiece_pipeline(data, "a.model").normalisers
+    assert isinstance(spacing, Spacing)
+    assert (spacing.pad == "before") == oracle(data).encode("a", out_type=str)[0].startswith("▁")
+
+
+def test_a_length_may_have_more_bytes_than_it_needs() -> None:
+    """The length of the text, 5 in two bytes, looks like that of all before the score."""
+    unknown_field = b"\x22\x7d" + b"x" * 125
+    last = b"\x0a\x85\x00hallo" + unknown_field + b"\x15\0\0\0\0"
+    data = SMALL + b"\x0a" + bytes([len(last) & 0x7F | 0x80, len(last) >> 7]) + last
+    model = oracle(data)
+    token_id = model.get_piece_size() - 1
+    assert model.id_to_piece(token_id) == "hallo"
+    assert sentencepiece_pipeline(data, "a.model").model.tokens[b"hallo"] == token_id
+
+
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
@@ -177,8 +217,11 @@ def test_a_damaged_model_is_rejected_or_decodes() -> None:
 def test_too_many_pieces_are_rejected_before_they_use_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sentencepiece_file, "MAX_PIECES", 50)
-    assert "more than 50 pieces" in str(rejected(SMALL))
+    pieces = oracle(SMALL).get_piece_size()
+    monkeypatch.setattr(sentencepiece_file, "MAX_PIECES", pieces)
+    assert len(sentencepiece_pipeline(SMALL, "a.model").decoder.middle) == pieces
+    monkeypatch.setattr(sentencepiece_file, "MAX_PIECES", pieces - 1)
+    assert f"more than {pieces - 1} pieces" in str(rejected(SMALL))
 
 
 def trie(units: dict[int, int], strings: bytes = b"x\0") -> bytes:
