@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bytepair_engine import EncodingSpec, get_encoding, load_encoding
+from bytepair_engine import EncodingSpec, VocabularyError, get_encoding, load_encoding
+from bytepair_engine.inspection import inspect_file
 from bytepair_engine.vocabulary.patterns import PATTERNS
 from bytepair_tools.commands import inspect
 from bytepair_tools.shared.declaration import declaration
 from support.sentencepiece_models import trained
-from support.tokenizer_json import framed, template
+from support.tokenizer_json import framed, made, template
 
 RANKS = files("bytepair_engine") / "data" / "r50k_base.tiktoken.gz"
 Capture = pytest.CaptureFixture[str]
@@ -165,3 +166,77 @@ def test_the_template_is_shown(capsys: Capture, tmp_path: Path) -> None:
             [found] = inspected(capsys, str(file))
             frames = [step for step in found["steps"] if "add_special_tokens" in step]
             assert [step.partition(": ")[2] for step in frames] == message
+
+
+#: What a token at an end of the sequence decodes to.
+ENDS = "decode by the position in the sequence: tokens at the start or the end lose a space"
+
+
+@pytest.mark.parametrize(
+    ("data", "steps", "streams"),
+    [
+        (
+            trained("gemma"),
+            [
+                "Spacing(table=<0 bytes>, kept=<6 strings>, tidy=False, pad='nowhere', mark='▁')",
+                "merge characters, the highest score first",
+                "fall back to the tokens of single bytes",
+            ],
+            True,
+        ),
+        (
+            trained("default"),
+            [
+                "Spacing(table=<240007 bytes>, kept=(), tidy=True, pad='before', mark='▁')",
+                "merge characters, the highest score first",
+                ENDS,
+            ],
+            True,
+        ),
+        (
+            made("normalised, NFC"),
+            [
+                "UnicodeForm(form='NFC')",
+                r"Split(pattern='\\w+|[^\\w\\s]+', behaviour='removed', inverted=True)",
+                "merge characters, by the list of merges",
+                ENDS,
+            ],
+            True,
+        ),
+        (
+            made("stripped"),
+            ["Strip(left=True, right=False)", "merge bytes, by the list of merges"],
+            False,
+        ),
+    ],
+    ids=["gemma", "default", "normalised", "stripped"],
+)
+def test_the_steps_are_those_of_the_file(
+    capsys: Capture, data: bytes, steps: list[str], streams: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.model"
+    file.write_bytes(data)
+    [found] = inspected(capsys, str(file))
+    assert (found["steps"], found["can_stream_text"]) == (steps, streams)
+
+
+def test_all_missing_keys_of_merges_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "merges.txt"
+    file.write_bytes(b"#version: 0.2\n")
+    missing = inspect_file(EncodingSpec(name="m", file=file)).missing
+    assert missing.startswith("pattern: ")
+    assert "; encoder_file: " in missing
+    given = inspect_file(EncodingSpec(name="m", file=file, encoder_file=file)).missing
+    assert "encoder_file" not in given
+
+
+def test_a_declaration_without_a_file_is_rejected() -> None:
+    with pytest.raises(VocabularyError, match="no file is given"):
+        inspect_file(EncodingSpec(name="m"))
+
+
+def test_long_values_are_shortened(capsys: Capture, tmp_path: Path) -> None:
+    file = tmp_path / "a.tiktoken.gz"
+    file.write_bytes(RANKS.read_bytes())
+    [found] = inspected(capsys, "--pattern", "(?:" + "a|" * 200 + "b)", str(file))
+    assert found["steps"][0] == "split by (?:" + "a|" * 98 + "a…"

@@ -133,7 +133,7 @@ def _pipeline_steps(pipeline: Pipeline) -> Iterator[str]:
     if pipeline.model.byte_tokens:
         yield "fall back to the tokens of single bytes"
     if not pipeline.decoder.is_plain:
-        yield "decode by the position in the sequence: the first token loses its leading space"
+        yield "decode by the position in the sequence: tokens at the start or the end lose a space"
 
 
 def _template_steps(encoding: Encoding) -> Iterator[str]:
