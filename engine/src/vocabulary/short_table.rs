@@ -164,7 +164,7 @@ pub struct ShortTable {
     longest: usize,
 }
 
-/// Number of regions: three bits of a string's first byte and all of its second one.
+/// Number of regions: one for each second byte of a string and upper three bits of its first byte.
 const REGIONS: usize = 1 << 11;
 
 /// Returns the region of a string, by its first bytes.
