@@ -5,7 +5,7 @@ use crate::cache::recent::{Recent, Slot};
 use crate::cache::segments::Seen;
 use crate::cache::{Cache, Entry, MAX_IDS};
 use crate::merge::Merger;
-use crate::merge::segments::Segments;
+use crate::merge::segments::{Segments, starts_wide};
 use crate::output::{Ids, MAX_RECENT, Sink};
 use crate::vocabulary::Vocabulary;
 use crate::vocabulary::hash;
@@ -63,17 +63,14 @@ impl Lookup<'_> {
     fn encode_piece<S: Sink>(&mut self, piece: &[u8], key: Key, hash: u64, sink: &mut S) {
         let key = Some(key).filter(|_| piece.len() <= LONGEST);
         let hash = key.map_or_else(|| hash::hash(piece), |_| hash);
-        // Before the cache, which thus has no token that its bytes do not merge to: segments are looked
-        // up there too.
-        if key.is_none()
-            && let Some(id) = self.vocabulary.whole_long(piece, hash)
-        {
-            sink.push(id);
-            return;
-        }
-        // Characters of three or four bytes, after a space or punctuation or not.
-        if piece.len() > 3 && (piece[0] >= 0xe0 || piece[1] >= 0xe0) {
-            // First, because finding segments costs more.
+        if starts_wide(piece) {
+            // Both first, because finding segments costs more.
+            if key.is_none()
+                && let Some(id) = self.vocabulary.whole_long(piece, hash)
+            {
+                sink.push(id);
+                return;
+            }
             if self.put_cached(piece, key, hash, sink) {
                 return;
             }
@@ -83,8 +80,22 @@ impl Lookup<'_> {
                 return;
             }
         }
+        self.encode_whole(piece, key, hash, sink);
+    }
+
+    /// Encodes a pre-token, or a segment with the same ids, that is not recent.
+    #[inline(always)]
+    pub(super) fn encode_whole<S: Sink>(
+        &mut self,
+        piece: &[u8],
+        key: Option<Key>,
+        hash: u64,
+        sink: &mut S,
+    ) {
         let Some(key) = key else {
-            if !self.put_cached(piece, None, hash, sink) {
+            if let Some(id) = self.vocabulary.whole_long(piece, hash) {
+                sink.push(id);
+            } else if !self.put_cached(piece, None, hash, sink) {
                 let ids = self.merger.merge(self.vocabulary, piece);
                 self.cache.long.insert(piece, hash, ids);
                 sink.extend(ids);

@@ -9,7 +9,7 @@ use crate::cancel;
 use crate::merge::segments::{Segment, Segments};
 use crate::output::Sink;
 use crate::vocabulary::hash;
-use crate::vocabulary::short_table::Key;
+use crate::vocabulary::short_table::{Key, LONGEST};
 
 /// Number of bits of `Seen`.
 const SEEN_BITS: usize = 1 << 18;
@@ -94,28 +94,18 @@ impl Lookup<'_> {
         }
     }
 
-    /// Encodes a segment of several characters. It may be a token that its bytes do not merge to, so
-    /// it is not looked up in the vocabulary.
+    /// Encodes a segment of several characters.
     fn encode_segment<S: Sink>(&mut self, piece: &[u8], range: Range<usize>, sink: &mut S) {
         let segment = &piece[range.clone()];
-        let key = Key::of_segment(piece, range.start, range.len());
+        if !self.vocabulary.is_like_pre_token(segment) {
+            sink.extend(self.merger.merge(self.vocabulary, segment));
+            return;
+        }
+        let key = (segment.len() <= LONGEST).then(|| Key::of(piece, range.start, range.len()));
         let hash = key.map_or_else(|| hash::hash(segment), Key::hash);
-        if let Some(slot) = key.and_then(|key| self.recent.find(key, hash)) {
-            sink.extend(&slot.ids()[..slot.count()]);
-            return;
-        }
-        if self.put_cached(segment, key, hash, sink) {
-            return;
-        }
-        let ids = self.merger.merge(self.vocabulary, segment);
-        sink.extend(ids);
-        match key.map(|key| Slot::new(key, ids)) {
-            Some(slot) => self.remember(slot, hash),
-            // A pre-token of these bytes is found here, too, and is one token if there is one.
-            None if ids.len() == 1 || self.vocabulary.whole_long(segment, hash).is_none() => {
-                self.cache.long.insert(segment, hash, ids);
-            }
-            None => {}
+        match key.and_then(|key| self.recent.find(key, hash)) {
+            Some(slot) => sink.extend(&slot.ids()[..slot.count()]),
+            None => self.encode_whole(segment, key, hash, sink),
         }
     }
 }
@@ -132,9 +122,10 @@ mod tests {
 
     #[test]
     fn a_segment_is_never_a_token_that_its_bytes_do_not_merge_to() {
+        let unreachable = ["のん", "のんのんのん", "abc"];
         let tokens = (0..=255)
             .map(|byte| vec![byte])
-            .chain(["のん".into(), "のんのんのん".into()])
+            .chain(unreachable.map(Vec::from))
             .zip(0..);
         let table = Arc::new(RankTable::from_items(tokens).expect("no duplicates"));
         let sharing = Sharing::among(1);
@@ -143,11 +134,13 @@ mod tests {
         let merged = |text: &str| text.bytes().map(u32::from).collect::<Vec<_>>();
         for _ in 0..3 {
             // Short and long, new and cached.
-            for text in ["中のん", "中のん中のんのん", "中のんのんのん"] {
+            for text in ["中のん", "中のん中のんのん", "中のんのんのん", "中abc"]
+            {
                 assert_eq!(bpe.encode(text, &none, &none), Ok(merged(text)));
             }
-            assert_eq!(bpe.encode("のん", &none, &none), Ok(vec![256]));
-            assert_eq!(bpe.encode("のんのんのん", &none, &none), Ok(vec![257]));
+            for (text, id) in unreachable.into_iter().zip(256..) {
+                assert_eq!(bpe.encode(text, &none, &none), Ok(vec![id]));
+            }
         }
     }
 }

@@ -74,6 +74,13 @@ pub struct Segment {
     pub single: Option<u32>,
 }
 
+/// Returns whether a pre-token or segment starts with a character of three or four bytes, or with
+/// one after a byte, such as a space, and is more than that character.
+#[inline(always)]
+pub fn starts_wide(piece: &[u8]) -> bool {
+    piece.len() > 3 && (piece[0] >= 0xe0 || piece[1] >= 0xe0)
+}
+
 impl Crossings {
     /// Makes the table from the tokens that are not ASCII and the ranks of all strings of two bytes.
     pub fn of(tokens: &[(&[u8], u32)], pairs: &[u32]) -> Self {

@@ -9,10 +9,11 @@ pub mod rank_table;
 pub mod short_table;
 pub mod special;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::merge::initial::{Characters, Opening};
-use crate::merge::segments::Crossings;
+use crate::merge::segments::{Crossings, starts_wide};
 use crate::merge::{Merger, NO_RANK};
 use crate::output::Sink;
 use crate::vocabulary::hash::hash;
@@ -33,20 +34,30 @@ pub struct Vocabulary {
     /// that merging looks up are not tokens, and the filter is small enough to stay in the
     /// processor's cache.
     filter: Box<[u64]>,
+    /// Those tokens that start wide and that merging their own bytes does not produce.
+    unreachable: HashSet<Box<[u8]>>,
 }
 
 impl Vocabulary {
     pub fn new(table: Arc<RankTable>) -> Self {
         let pairs = pair_ranks(&table);
         let wide: Vec<(&[u8], u32)> = table.wide().collect();
-        Vocabulary {
+        let mut vocabulary = Vocabulary {
             bytes: byte_ranks(&table),
             characters: Characters::of(&table, &wide, &pairs),
             crossings: Crossings::of(&wide, &pairs),
             pairs,
             filter: filter(&table),
+            unreachable: HashSet::new(),
             table,
-        }
+        };
+        let wide = vocabulary
+            .table
+            .wide()
+            .filter(|(token, _)| starts_wide(token));
+        let unreachable = vocabulary.unreachable(wide);
+        vocabulary.unreachable = unreachable.map(|(token, _)| token.into()).collect();
+        vocabulary
     }
 
     pub fn table(&self) -> &RankTable {
@@ -165,16 +176,27 @@ impl Vocabulary {
         maybe.then(|| self.table.id_of_long(piece, hash))?
     }
 
+    /// Returns whether a segment has the ids that a pre-token of these bytes has. False if the segment
+    /// is a token that its bytes do not merge to, and if it does not start wide.
+    #[inline(always)]
+    pub fn is_like_pre_token(&self, segment: &[u8]) -> bool {
+        starts_wide(segment) && (self.unreachable.is_empty() || !self.unreachable.contains(segment))
+    }
+
     /// Returns the ids of tokens that merging their own bytes does not produce, in id order. They
     /// are produced only for a whole pre-token.
     pub fn unreachable_ids(&self) -> Vec<u32> {
+        let tokens = self.unreachable(self.table.iter());
+        tokens.map(|(_, id)| id).collect()
+    }
+
+    /// Iterates over those of these tokens that merging their own bytes does not produce.
+    fn unreachable<'a>(
+        &self,
+        tokens: impl Iterator<Item = (&'a [u8], u32)>,
+    ) -> impl Iterator<Item = (&'a [u8], u32)> {
         let mut merger = Merger::default();
-        let mut merges_to = |token: &[u8], id| merger.merge(self, token) == [id];
-        let tokens = self.table.iter().filter(|(token, _)| token.len() > 1);
-        tokens
-            .filter(|&(token, id)| !merges_to(token, id))
-            .map(|(_, id)| id)
-            .collect()
+        tokens.filter(move |&(token, id)| token.len() > 1 && merger.merge(self, token) != [id])
     }
 }
 

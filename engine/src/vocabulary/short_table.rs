@@ -76,19 +76,6 @@ impl Key {
         }
     }
 
-    /// Makes a key of a segment of at most 14 bytes. It differs from the keys of all strings: it has
-    /// 0xff after the bytes. None for more bytes.
-    #[inline(always)]
-    pub fn of_segment(text: &[u8], start: usize, len: usize) -> Option<Self> {
-        (len < LONGEST).then(|| {
-            let Key { low, high } = Key::of(text, start, len);
-            Key {
-                low,
-                high: high | 0xff << 48,
-            }
-        })
-    }
-
     pub fn from_halves(low: u64, high: u64) -> Self {
         Key { low, high }
     }
