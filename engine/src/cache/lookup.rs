@@ -92,21 +92,15 @@ impl Lookup<'_> {
         hash: u64,
         sink: &mut S,
     ) {
-        let Some(key) = key else {
-            if let Some(id) = self.vocabulary.whole_long(piece, hash) {
-                sink.push(id);
-            } else if !self.put_cached(piece, None, hash, sink) {
-                let ids = self.merger.merge(self.vocabulary, piece);
-                self.cache.long.insert(piece, hash, ids);
-                sink.extend(ids);
-            }
-            return;
+        let whole = match key {
+            Some(key) => self.vocabulary.whole_short(key, hash),
+            None => self.vocabulary.whole_long(piece, hash),
         };
-        if let Some(id) = self.vocabulary.whole_short(key, hash) {
-            self.remember(Slot::new(key, &[id]), hash);
+        if let Some(id) = whole {
+            self.remember(key.and_then(|key| Slot::new(key, &[id])), hash);
             sink.push(id);
-        } else if !self.put_cached(piece, Some(key), hash, sink) {
-            self.merge_short(piece, key, hash, sink);
+        } else if !self.put_cached(piece, key, hash, sink) {
+            self.merge(piece, key, hash, sink);
         }
     }
 
@@ -145,19 +139,23 @@ impl Lookup<'_> {
     }
 
     #[inline(never)]
-    fn merge_short<S: Sink>(&mut self, piece: &[u8], key: Key, hash: u64, sink: &mut S) {
-        // An entry holds the ids of every piece of at most that many bytes.
-        let long = (piece.len() > MAX_IDS).then(|| hash::hash(piece));
-        if long.is_some_and(|long| self.put_cached(piece, None, long, sink)) {
-            return;
+    fn merge<S: Sink>(&mut self, piece: &[u8], key: Option<Key>, hash: u64, sink: &mut S) {
+        let mut long = Some(hash);
+        if key.is_some() {
+            // An entry holds the ids of every piece of at most that many bytes.
+            long = (piece.len() > MAX_IDS).then(|| hash::hash(piece));
+            if long.is_some_and(|long| self.put_cached(piece, None, long, sink)) {
+                return;
+            }
         }
         let ids = self.merger.merge(self.vocabulary, piece);
         sink.extend(ids);
-        match (Slot::new(key, ids), Entry::new(key, ids), long) {
-            (slot @ Some(_), _, _) => self.remember(slot, hash),
-            (None, Some(entry), _) => self.cache.insert_short(hash, entry),
-            (None, None, Some(long)) => self.cache.long.insert(piece, long, ids),
-            (None, None, None) => {}
+        let made = key.map(|key| (Slot::new(key, ids), Entry::new(key, ids)));
+        match (made.unwrap_or_default(), long) {
+            ((slot @ Some(_), _), _) => self.remember(slot, hash),
+            ((None, Some(entry)), _) => self.cache.insert_short(hash, entry),
+            ((None, None), Some(long)) => self.cache.long.insert(piece, long, ids),
+            ((None, None), None) => {}
         }
     }
 }

@@ -30,6 +30,21 @@ pub struct Scratch {
 const CHECK_EVERY: usize = 4096;
 
 impl Scratch {
+    /// Makes scratch memory with a cache of at most `cache_bytes` bytes.
+    pub fn new(cache_bytes: usize, table: &RankTable) -> Self {
+        let mut recent = Recent::new(cache_bytes / 4);
+        recent.fill(table);
+        Scratch {
+            ends: Ends::new(),
+            merger: Merger::default(),
+            cache: Cache::new(cache_bytes.saturating_sub(recent.bytes())),
+            recent,
+            seen: Seen::default(),
+            ids: Ids::default(),
+            unchecked: 0,
+        }
+    }
+
     /// Returns whether this thread's work was cancelled, as far as it was checked.
     pub fn is_cancelled(&mut self) -> bool {
         let is_set = self.unchecked >= CHECK_EVERY && cancel::is_set();
@@ -52,23 +67,6 @@ impl Scratch {
             ids: &mut self.ids,
         };
         (self.ends.as_slice(), lookup)
-    }
-}
-
-impl Scratch {
-    /// Makes scratch memory with a cache of at most `cache_bytes` bytes.
-    pub fn new(cache_bytes: usize, table: &RankTable) -> Self {
-        let mut recent = Recent::new(cache_bytes / 4);
-        recent.fill(table);
-        Scratch {
-            ends: Ends::new(),
-            merger: Merger::default(),
-            cache: Cache::new(cache_bytes.saturating_sub(recent.bytes())),
-            recent,
-            seen: Seen::default(),
-            ids: Ids::default(),
-            unchecked: 0,
-        }
     }
 }
 

@@ -233,12 +233,6 @@ impl Characters {
     pub fn rank_of(&self, point: u32) -> u32 {
         self.ranks[point as usize]
     }
-
-    /// Returns the id of a character that is a token.
-    #[inline(always)]
-    pub fn id(&self, text: &[u8], start: usize) -> u32 {
-        self.ranks[character(text, start).0]
-    }
 }
 
 /// Returns the code point and the length of a character of two or three bytes at `start`; (0, 1)
@@ -246,7 +240,7 @@ impl Characters {
 ///
 /// The bytes need not be valid UTF-8 beyond that: no two byte strings give the same character.
 #[inline(always)]
-pub(super) fn character(text: &[u8], start: usize) -> (usize, usize) {
+pub fn character(text: &[u8], start: usize) -> (usize, usize) {
     let six = |byte: u8| (byte & 0x3f) as usize;
     match *text.get(start..).unwrap_or_default() {
         [first @ 0xe0..=0xef, second, third, ..] if is_trailing(second) && is_trailing(third) => {

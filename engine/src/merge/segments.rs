@@ -1,7 +1,7 @@
 //! Segments of a pre-token that no token crosses the ends of: each is merged alone.
 //!
 //! A pre-token of Chinese, Japanese or Korean text, or of emoji, is mostly new, but most of its
-//! segments are single characters, and few of the others are new.
+//! segments are single characters or other tokens, and few of the others are new.
 //!
 //! **Lemma (segments).** If no token occurs in a pre-token xy such that it begins in x and ends in
 //! y, the tokens of xy are those of x and then those of y. *Proof.* Every part during merging is
@@ -12,6 +12,7 @@
 
 use crate::merge::NO_RANK;
 use crate::merge::initial::{character, is_trailing, pair};
+use crate::vocabulary::regions::Regions;
 
 /// Where a token may cross from one character to the next.
 #[derive(Debug)]
@@ -19,6 +20,7 @@ pub struct Crossings {
     /// A Bloom filter of two adjacent characters of tokens: alone, and with the whole characters of
     /// the token on either side of them, `OTHER` for none. The two choose the line.
     filter: Box<[Line]>,
+    regions: Regions<REGIONS>,
     /// The flags below, by the lower 16 bits of the code point.
     characters: Box<[u8]>,
 }
@@ -65,6 +67,16 @@ const ONE_TOKEN: u8 = 1 << 2;
 const THREE_BYTES: u32 = 0x800;
 const FOUR_BYTES: u32 = 1 << 16;
 
+/// Number of regions of the filter: a block of 128 code points up to U+FFFF each, and all others.
+const REGIONS: usize = 513;
+
+/// Returns the region of two characters, by the higher code point.
+#[inline(always)]
+fn region(before: u32, after: u32) -> usize {
+    let [before, after] = [before, after].map(|code| code & (OTHER - 1));
+    (before.max(after) as usize >> 7).min(REGIONS - 1)
+}
+
 /// The code of what is no character.
 const OTHER: u32 = 1 << 21;
 
@@ -84,18 +96,24 @@ pub fn starts_wide(piece: &[u8]) -> bool {
 impl Crossings {
     /// Makes the table from the tokens that are not ASCII and the ranks of all strings of two bytes.
     pub fn of(tokens: &[(&[u8], u32)], pairs: &[u32]) -> Self {
-        // Other tokens cross between characters that each take less than three bytes.
-        let is_wide =
-            |token: &&[u8]| is_trailing(token[0]) || token.iter().any(|&byte| byte >= 0xe0);
-        let tokens = tokens.iter().map(|&(token, _)| token);
-        let tokens: Vec<&[u8]> = tokens.filter(is_wide).collect();
-        // At least 32 bits for each token.
-        let lines = tokens.len().div_ceil(16).next_power_of_two();
+        let mut counts = [0u32; REGIONS];
+        let mut crossing = Vec::with_capacity(tokens.len());
+        for &(token, _) in tokens {
+            let wide = token.iter().position(|&byte| byte >= 0xe0);
+            // Other tokens cross between characters that each take less than three bytes.
+            if wide.is_some() || is_trailing(token[0]) {
+                counts[region(within(0xff), decode(token, wide.unwrap_or(0)).0)] += 1;
+                crossing.push(token);
+            }
+        }
+        // At least 48 bits for each token.
+        let (regions, lines) = Regions::of(counts.map(|count| (count * 3).div_ceil(32).max(1)));
         let mut crossings = Crossings {
             filter: vec![Line::default(); lines].into_boxed_slice(),
+            regions,
             characters: vec![0; 1 << 16].into_boxed_slice(),
         };
-        for token in tokens {
+        for token in crossing {
             crossings.add(token);
             if let (&[first, second, third], (point, 3)) = (token, decode(token, 0))
                 && pairs[pair(first, second)].min(pairs[pair(second, third)]) != NO_RANK
@@ -162,7 +180,9 @@ impl Crossings {
     #[inline(always)]
     fn place(&self, before: u32, after: u32) -> Place {
         let hash = hashed((before as u64) << 22 | after as u64);
-        let line = (hash >> 26) as usize & (self.filter.len() - 1);
+        let line = self
+            .regions
+            .place(region(before, after), (hash >> 11) as u32);
         Place { line, hash }
     }
 

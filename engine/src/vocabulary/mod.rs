@@ -6,13 +6,14 @@ pub mod hash;
 mod index;
 pub mod lengths;
 pub mod rank_table;
+pub mod regions;
 pub mod short_table;
 pub mod special;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::merge::initial::{Characters, Opening};
+use crate::merge::initial::{Characters, Opening, character};
 use crate::merge::segments::{Crossings, starts_wide};
 use crate::merge::{Merger, NO_RANK};
 use crate::output::Sink;
@@ -49,12 +50,9 @@ impl Vocabulary {
             pairs,
             filter: filter(&table),
             unreachable: HashSet::new(),
-            table,
+            table: Arc::clone(&table),
         };
-        let wide = vocabulary
-            .table
-            .wide()
-            .filter(|(token, _)| starts_wide(token));
+        let wide = wide.into_iter().filter(|(token, _)| starts_wide(token));
         let unreachable = vocabulary.unreachable(wide);
         vocabulary.unreachable = unreachable.map(|(token, _)| token.into()).collect();
         vocabulary
@@ -106,7 +104,7 @@ impl Vocabulary {
         match len {
             1 => self.bytes[text[start] as usize],
             2 => self.rank(text, start, len),
-            _ => self.characters.id(text, start),
+            _ => self.characters.rank_of(character(text, start).0 as u32),
         }
     }
 

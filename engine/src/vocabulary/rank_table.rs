@@ -143,12 +143,7 @@ impl RankTable {
 
     /// Iterates over the tokens that are not ASCII, and their ids, in id order.
     pub fn wide(&self) -> impl Iterator<Item = (&[u8], u32)> {
-        let is_ascii = |i: usize| match self.tokens.key(i) {
-            key if key.len() == 0 => self.tokens.get(i).is_ascii(),
-            key => key.is_ascii(),
-        };
-        let items = self.iter().enumerate();
-        items.filter_map(move |(i, item)| (!is_ascii(i)).then_some(item))
+        self.iter().filter(|(token, _)| !token.is_ascii())
     }
 
     /// Iterates backwards over those of the first `most` tokens that have a key, and their ids.

@@ -2,6 +2,7 @@
 
 use crate::huge::Huge;
 use crate::vocabulary::hash::fold;
+use crate::vocabulary::regions::Regions;
 
 /// Maximum length in bytes of a string with a key.
 pub const LONGEST: usize = 15;
@@ -26,26 +27,9 @@ const MASKS: [[u64; 2]; LONGEST + 1] = {
 };
 
 impl Key {
-    /// Makes the key of the `len` bytes, 1 to 15, from `start`.
+    /// Makes the key of the `len` bytes, at most 15, from `start`.
     #[inline(always)]
     pub fn of(text: &[u8], start: usize, len: usize) -> Self {
-        Key::masked(text, start, len)
-    }
-
-    /// Makes the key for any length. For 0 or more than 15 bytes it is a key that no string has.
-    #[inline(always)]
-    pub fn or_none(text: &[u8], start: usize, len: usize) -> Self {
-        let short = if len <= LONGEST { len } else { 0 };
-        let key = Key::masked(text, start, short);
-        Key {
-            low: key.low,
-            // A key of length 0 with a bit set in the text.
-            high: key.high | (short == 0) as u64,
-        }
-    }
-
-    #[inline(always)]
-    fn masked(text: &[u8], start: usize, len: usize) -> Self {
         let halves = |bytes: &[u8; 16]| {
             let bytes = u128::from_le_bytes(*bytes);
             [bytes as u64, (bytes >> 64) as u64]
@@ -62,6 +46,18 @@ impl Key {
         Key {
             low: low & mask[0],
             high: high & mask[1] | (len as u64) << 56,
+        }
+    }
+
+    /// Makes the key for any length. For 0 or more than 15 bytes it is a key that no string has.
+    #[inline(always)]
+    pub fn or_none(text: &[u8], start: usize, len: usize) -> Self {
+        let short = if len <= LONGEST { len } else { 0 };
+        let key = Key::of(text, start, short);
+        Key {
+            low: key.low,
+            // A key of length 0 with a bit set in the text.
+            high: key.high | (short == 0) as u64,
         }
     }
 
@@ -104,12 +100,6 @@ impl Key {
         (self.high >> 56) as usize
     }
 
-    /// Returns whether all bytes of the string are ASCII, which is faster than reading them one by one.
-    #[inline(always)]
-    pub fn is_ascii(self) -> bool {
-        (self.low | self.high) & 0x8080_8080_8080_8080 == 0
-    }
-
     /// Returns the bytes of the string, followed by other bytes.
     pub fn bytes(self) -> [u8; 16] {
         ((self.high as u128) << 64 | self.low as u128).to_le_bytes()
@@ -145,8 +135,8 @@ pub fn fetch<T>(place: &T) {
 #[derive(Debug)]
 pub struct ShortTable {
     entries: Huge<Entry>,
-    /// First place and number of places of each region. Probing may go on into the next one.
-    regions: Box<[[u32; 2]; REGIONS]>,
+    /// Probing may go on into the next region.
+    regions: Regions<REGIONS>,
     /// Maximum length of a key in the table; 0 if the ids do not fit.
     longest: usize,
 }
@@ -172,17 +162,13 @@ impl ShortTable {
         for (_, (key, _)) in tokens.clone() {
             counts[region(key.low)] += 1;
         }
-        let mut capacity = 0;
-        let regions = counts.map(|count| {
-            let places = (count * 4).div_ceil(3).max(1);
-            capacity += places;
-            [capacity - places, places]
-        });
+        let sizes = counts.map(|count| (count * 4).div_ceil(3).max(1));
+        let (regions, places) = Regions::of(sizes);
         // A table of almost a huge page, which cl100k_base has, is in one.
-        let capacity = (capacity as usize).next_multiple_of(1 << 12);
+        let capacity = places.next_multiple_of(1 << 12);
         let mut table = ShortTable {
             entries: Huge::filled(capacity, Entry::default()),
-            regions: Box::new(regions),
+            regions,
             longest,
         };
         let mut repeated = None;
@@ -215,8 +201,7 @@ impl ShortTable {
     /// Returns where probing for a string begins, by its first bytes and its hash.
     #[inline(always)]
     pub fn place(&self, first_bytes: u64, hash: u64) -> usize {
-        let [start, places] = self.regions[region(first_bytes)];
-        start as usize + (((hash >> 32) * places as u64) >> 32) as usize
+        self.regions.place(region(first_bytes), (hash >> 32) as u32)
     }
 
     /// Returns the place of a key, or the free one for it.
