@@ -14,9 +14,9 @@ use crate::vocabulary::short_table::{Key, fetch};
 /// Maximum number of ids in a slot.
 pub const FEW: usize = 4;
 
-/// Maximum number of sets, whatever the size of the cache: they fill one huge page. A hit outside the
-/// processor's cache costs as much as a lookup in the vocabulary.
-const MAX_SETS: usize = 1 << 15;
+/// Maximum number of sets, whatever the size of the cache: they fill two huge pages. Twice as
+/// many are no faster, and a fork's child copies them.
+const MAX_SETS: usize = 1 << 16;
 
 /// The bit of a slot that was made of an entry of the cache.
 const IN_CACHE: u64 = 1 << 60;
