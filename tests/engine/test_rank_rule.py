@@ -66,6 +66,15 @@ def test_a_token_unreachable_by_merging_is_found_as_a_whole_pre_token(
     assert encoding.count("abca babca") == len(oracle(tokens).encode("abca babca"))
 
 
+def test_a_token_unreachable_by_merging_is_no_part_of_a_pre_token(backend: BackendName) -> None:
+    words = ["のん", "のんのんのん", "abc"]
+    encoding = load([word.encode() for word in words], backend)
+    for _ in range(3):  # new and cached
+        for text in ("中のん", "中のん中のんのん", "中のんのんのん", "中abc"):
+            assert encoding.encode(text) == [*text.encode()]
+        assert [encoding.encode(word) for word in words] == [[256], [257], [258]]
+
+
 @pytest.mark.slow
 @given(vocabularies_and_texts())
 def test_every_rank_file_gives_tiktoken_s_ids(drawn: tuple[list[bytes], list[str]]) -> None:

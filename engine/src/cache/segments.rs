@@ -109,38 +109,3 @@ impl Lookup<'_> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashMap;
-    use std::sync::Arc;
-
-    use crate::bpe::Bpe;
-    use crate::parallel::Sharing;
-    use crate::vocabulary::rank_table::RankTable;
-    use crate::vocabulary::special::SpecialSet;
-
-    #[test]
-    fn a_segment_is_never_a_token_that_its_bytes_do_not_merge_to() {
-        let unreachable = ["のん", "のんのんのん", "abc"];
-        let tokens = (0..=255)
-            .map(|byte| vec![byte])
-            .chain(unreachable.map(Vec::from))
-            .zip(0..);
-        let table = Arc::new(RankTable::from_items(tokens).expect("no duplicates"));
-        let sharing = Sharing::among(1);
-        let bpe = Bpe::new(table, r"\S+|\s", HashMap::new(), 1 << 24, sharing).expect("a pattern");
-        let none = SpecialSet::new(Vec::new(), |_| None);
-        let merged = |text: &str| text.bytes().map(u32::from).collect::<Vec<_>>();
-        for _ in 0..3 {
-            // Short and long, new and cached.
-            for text in ["中のん", "中のん中のんのん", "中のんのんのん", "中abc"]
-            {
-                assert_eq!(bpe.encode(text, &none, &none), Ok(merged(text)));
-            }
-            for (text, id) in unreachable.into_iter().zip(256..) {
-                assert_eq!(bpe.encode(text, &none, &none), Ok(vec![id]));
-            }
-        }
-    }
-}

@@ -86,8 +86,8 @@ pub struct Segment {
     pub single: Option<u32>,
 }
 
-/// Returns whether a pre-token or segment starts with a character of three or four bytes, or with
-/// one after a byte, such as a space, and is more than that character.
+/// Returns whether a pre-token or segment of more than three bytes has a character of three or four
+/// bytes at its start or after its first byte, such as a space.
 #[inline(always)]
 pub fn starts_wide(piece: &[u8]) -> bool {
     piece.len() > 3 && (piece[0] >= 0xe0 || piece[1] >= 0xe0)
@@ -180,6 +180,7 @@ impl Crossings {
     #[inline(always)]
     fn place(&self, before: u32, after: u32) -> Place {
         let hash = hashed((before as u64) << 22 | after as u64);
+        // By other bits than those that `bits` takes.
         let line = self
             .regions
             .place(region(before, after), (hash >> 11) as u32);
