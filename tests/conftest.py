@@ -13,6 +13,7 @@ from support.serving import RunningServer
 
 # The duration of an example depends more on the load of the machine than on the code.
 settings.register_profile("untimed", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=20)  # of `make check`
 settings.load_profile("untimed")
 
 # A shell that starts the tests in the background makes them ignore Ctrl-C. Their programs would

@@ -69,6 +69,7 @@ def test_every_code_point(load: Load, name: str) -> None:
                 pytest.fail(f"code points U+{', U+'.join(f'{ord(c):04X}' for c in wrong)}")
 
 
+@pytest.mark.slow
 def test_white_space_runs(encoding: Encoding) -> None:
     spaces = every_white_space()
     for space, length, follow in product(spaces, (1, 2, 3, 5), ("", "x", ".", "7", "\n", "é")):

@@ -98,6 +98,7 @@ def test_counts_equal_the_number_of_ids_and_add_up(name: str, data: Any) -> None
         assert parted == ((), 0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list_chat_formats())
 @quick
 @given(data=st.data())
@@ -137,6 +138,7 @@ def test_a_stored_transcript_is_a_prefix_of_its_prompt(name: str, data: Any) -> 
     assert prompt[: len(stored)] == stored
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in list_chat_formats() if "mistral" not in n])
 def test_tokens_that_the_caller_counted_are_added_and_make_an_estimate(name: str) -> None:
     def count(parts: list[Any]) -> Any:

@@ -195,6 +195,7 @@ def used(operation: str, times: int = 60) -> None:
     rendered(SIZED + loop, LONG)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "operation",
     [

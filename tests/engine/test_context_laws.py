@@ -105,6 +105,7 @@ def test_the_template_counts(tmp_path: Path) -> None:
         check_truncation(api, text, Cut(most, keep, template=True), count)
 
 
+@pytest.mark.slow
 def test_an_end_has_fewer_tokens_alone_than_after_other_text(tmp_path: Path) -> None:
     """Laws T1 to T7, of text from a space on, which a model leaves out at the start of a text."""
     encoding, encode = other("case folding", tmp_path, "native")

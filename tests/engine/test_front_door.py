@@ -119,6 +119,7 @@ def test_an_extended_encoding_names_its_source(rank_file: Path) -> None:
         assert once.source == twice.source == source
 
 
+@pytest.mark.slow
 def test_a_copy_of_an_encoding_is_the_same_object(pickled: Encoding) -> None:
     assert pickle.loads(pickle.dumps(pickled)) is pickled
     assert copy.deepcopy(pickled) is pickled
@@ -168,6 +169,7 @@ def test_inspection_proposes_the_pattern_of_a_known_table(rank_file: Path, tmp_p
     assert "one of gpt2, " in inspect_file(EncodingSpec(name="other", file=rank_file)).missing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tokens", "pattern"), [(128_000, "llama3"), (151_643, "qwen2")])
 def test_inspection_proposes_a_pattern_by_the_size_of_a_table(
     tmp_path: Path, tokens: int, pattern: str

@@ -176,6 +176,7 @@ def test_a_token_unreachable_by_merging_is_the_same_on_both_backends(tmp_path: P
         assert native.encode_with_offsets(text) == reference.encode_with_offsets(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
 def test_a_long_text_is_encoded_as_a_whole(name: str) -> None:
     """Llama-3's tokenizer.py cuts after 400,000 characters, and after 25,000 that are all spaces or

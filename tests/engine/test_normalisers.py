@@ -39,6 +39,7 @@ def test_every_code_point(name: str) -> None:
             assert [c for c in block if normal(c) != theirs.normalize_str(c)] == [], name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["NFC", "NFD", "NFKC", "NFKD"])
 def test_characters_that_combine(name: str) -> None:
     """In any order: marks, decomposable characters, the parts of Hangul, and half-width marks."""

@@ -176,6 +176,7 @@ def test_names_are_found_leftmost_and_longest(names: frozenset[str], text: str) 
     assert [match.group() for match in found] == expected
 
 
+@pytest.mark.slow
 def test_names_may_begin_with_each_other_many_times() -> None:
     names = SpecialNames(frozenset("a" * size for size in range(1, 1000)))
     found = names.finditer("a" * 2500, 2500)

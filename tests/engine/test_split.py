@@ -106,6 +106,7 @@ def test_pieces_give_the_chunks_of_the_whole(
         assert outcome(streamed()) == expected
 
 
+@pytest.mark.slow
 def test_the_core_finds_the_chunks_of_the_definition() -> None:
     """At every level, with all line ends and near split points, where only the core is fast."""
     encoding, rng = get_encoding("cl100k_base"), random.Random(20261126)
@@ -162,6 +163,7 @@ def test_a_fault_in_a_stream_comes_after_the_chunks_before_it() -> None:
         done.feed("a")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
 @pytest.mark.parametrize(
     "unit",

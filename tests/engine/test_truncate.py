@@ -325,6 +325,7 @@ def test_without_split_points_short_texts_are_cut_and_long_ones_are_errors() -> 
             encoding.truncate(long, 1000, keep=keep)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
 @pytest.mark.parametrize("unit", ["a", " ", "日本", "\u0301", "word ", "<|endof"])
 def test_allowed_special_tokens_leave_other_text_as_it_is(name: str, unit: str) -> None:

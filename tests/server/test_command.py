@@ -7,9 +7,11 @@ import shutil
 from pathlib import Path
 
 import bytepair_server
+import pytest
 from support.serving import run_to_end
 
 
+@pytest.mark.slow
 def test_a_transport_that_is_older_than_its_sources_is_reported(tmp_path: Path) -> None:
     python, source = tmp_path / "python", tmp_path / "src" / "lib.rs"
     path = os.pathsep.join([str(python), os.environ.get("PYTHONPATH", "")])

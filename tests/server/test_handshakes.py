@@ -127,6 +127,7 @@ def test_a_failed_handshake_is_counted_and_logged_with_its_reason(
     assert len(lines) < len(clients) + 9
 
 
+@pytest.mark.slow
 def test_a_handshake_that_takes_too_long_is_counted(folder: Path) -> None:
     files = ("--tls-cert-file", f"{folder}/server.pem", "--tls-key-file", f"{folder}/key.pem")
     flags = ("--transport", "native", "--handshake-seconds", "0.1", *files)

@@ -92,6 +92,7 @@ def test_health_and_small_calls_are_answered_while_a_large_one_is_computed(serve
         assert not running.done()
 
 
+@pytest.mark.slow
 def test_a_message_of_a_stream_that_decompresses_far_beyond_the_limit_is_rejected(
     server: RunningServer,
 ) -> None:

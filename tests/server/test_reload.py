@@ -187,6 +187,7 @@ def connects(server: RunningServer, credentials: grpc.ChannelCredentials) -> boo
         return is_ok(grpc.StatusCode.UNAVAILABLE, method, REQUEST.SerializeToString())
 
 
+@pytest.mark.slow
 def test_the_expiry_of_certificates_is_measured_and_logged_if_it_is_soon(tmp_path: Path) -> None:
     """Of several workers it is one time; of several authorities, the first. The workers read a pair
     from one file, so that no reload finds half of it."""

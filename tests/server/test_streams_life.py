@@ -134,6 +134,7 @@ def test_a_stream_that_exceeds_the_grace_time_ends_after_the_text_that_is_certai
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_time", [True, False])
 def test_a_stream_before_the_encodings_are_loaded_waits_for_them(in_time: bool) -> None:
     """It is rejected if the server drains first."""

@@ -320,6 +320,7 @@ def test_a_deep_tree_is_truncated_with_a_note(shell: Shell, tmp_path: Path) -> N
     assert len(json.loads(shell(*usual, "--token", "0", "--json"))["token"]["merges"]) == 399
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "status", "error"),
     [

@@ -125,6 +125,7 @@ def minbpe(pieces: list[bytes], merges: int) -> list[tuple[int, int]]:
     return made
 
 
+@pytest.mark.slow
 def test_first_seen_ties_give_the_table_of_minbpe() -> None:
     text = "".join(HARD_PIECES) + TEXTS[1][:6000] + "".join(HARD_CHARACTERS)
     pieces = [piece.encode() for piece in split(text, PATTERNS["gpt2"])]

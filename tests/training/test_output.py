@@ -41,6 +41,7 @@ def train(pattern: str | None, size: int = 1500) -> tuple[Trained, Encoding]:
     return trained, encoding_of(trained, name="mine")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", [*PATTERNS, r"\p{L}+|[^\p{L}]", None])
 def test_huggingface_gives_the_same_ids(pattern: str | None) -> None:
     trained, encoding = train(pattern)
@@ -97,6 +98,7 @@ def test_the_configuration_loads_the_rank_file(pattern: str | None, tmp_path: Pa
     assert (loaded.name, loaded.fingerprint) == ("my own", encoding.fingerprint)
 
 
+@pytest.mark.slow
 def test_an_encoding_can_be_extended() -> None:
     base = bytepair_engine.get_encoding("cl100k_base")
     chat = extend_encoding(base, {"<|a|>": 100264, "<|b|>": 100300}, name="chat")
@@ -109,6 +111,7 @@ def test_an_encoding_can_be_extended() -> None:
     assert ordinary_tokens(last) == ordinary_tokens(base)  # in time for the tokens, not for all ids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tokens", "problem"),
     [
