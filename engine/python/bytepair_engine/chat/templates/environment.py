@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from types import MethodType
 from typing import Any, Final
 
 from jinja2 import nodes
@@ -28,21 +29,19 @@ from bytepair_engine.chat.templates.budget import (
     walked,
 )
 from bytepair_engine.chat.templates.filters import FILTERS, TESTS
+from bytepair_engine.chat.templates.format_strings import filled, percent
 from bytepair_engine.chat.templates.traced import Traced, added, joined, text
 
 #: Maximum size of a computed integer in bits.
 MAX_INTEGER_BITS: Final = 128
 
-_STRING_METHODS: Final = {
-    name: name
-    for name in (
-        "capitalize", "casefold", "center", "count", "endswith", "find", "index", "isalnum",
-        "isalpha", "isdecimal", "isdigit", "islower", "isnumeric", "isspace", "istitle", "isupper",
-        "join", "ljust", "lower", "lstrip", "partition", "removeprefix", "removesuffix", "replace",
-        "rfind", "rindex", "rjust", "rpartition", "rsplit", "rstrip", "split", "splitlines",
-        "startswith", "strip", "swapcase", "title", "upper", "zfill",
-    )
-} | {"format": "filled"}  # fmt: skip
+_STRING_METHODS: Final = frozenset({
+    "capitalize", "casefold", "center", "count", "endswith", "find", "format", "index", "isalnum",
+    "isalpha", "isdecimal", "isdigit", "islower", "isnumeric", "isspace", "istitle", "isupper",
+    "join", "ljust", "lower", "lstrip", "partition", "removeprefix", "removesuffix", "replace",
+    "rfind", "rindex", "rjust", "rpartition", "rsplit", "rstrip", "split", "splitlines",
+    "startswith", "strip", "swapcase", "title", "upper", "zfill",
+})  # fmt: skip
 _METHODS: Final[tuple[tuple[type, frozenset[str]], ...]] = (
     (dict, frozenset({"copy", "get", "items", "keys", "values"})),
     (list, frozenset({"copy", "count", "index"})),
@@ -252,7 +251,10 @@ class Environment(ImmutableSandboxedEnvironment):
         if isinstance(obj, str):
             if attribute in _STRING_METHODS:
                 spend(len(obj) >> 12)
-                return getattr(Traced.of(obj), _STRING_METHODS[attribute])
+                source = Traced.of(obj)
+                if attribute == "format":
+                    return MethodType(filled, source)
+                return getattr(source, attribute)
             if hasattr(str, attribute):
                 raise SecurityError("this method is not available in chat templates")
             return self.undefined(obj=obj, name=attribute)
@@ -309,7 +311,7 @@ class Environment(ImmutableSandboxedEnvironment):
         if isinstance(left, VIEWS) or isinstance(right, VIEWS):
             raise SecurityError("a difference of views would hash their values")
         if operator == "%" and isinstance(left, str):
-            return Traced.of(left) % right
+            return percent(left, right)
         if operator == "+" and isinstance(left, str) and isinstance(right, str):
             return added(left, right)
         if isinstance(left, int) and isinstance(right, int):

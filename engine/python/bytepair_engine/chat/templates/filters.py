@@ -17,7 +17,8 @@ from jinja2.tests import TESTS as DEFAULT_TESTS
 
 from bytepair_engine.chat.errors import TemplateLimit
 from bytepair_engine.chat.templates.budget import spend, spend_copy, spend_deep, spend_text, walked
-from bytepair_engine.chat.templates.traced import MAX_WIDTH, Safe, Traced, ranges_of, text
+from bytepair_engine.chat.templates.format_strings import MAX_WIDTH, percent
+from bytepair_engine.chat.templates.traced import Safe, Traced, ranges_of, text
 
 #: Jinja2's filters that neither create text nor walk nested values.
 _SHALLOW: Final = (
@@ -113,7 +114,7 @@ def _reverse(value: Any) -> Any:
 def _format(value: Any, *args: Any, **kwargs: Any) -> str:
     if args and kwargs:
         raise TypeError("arguments by position and by name")
-    return Traced.of(text(value)) % (kwargs or args)
+    return percent(text(value), kwargs or args)
 
 
 def _int(value: Any, default: Any = 0, base: int = 10) -> Any:
@@ -183,14 +184,21 @@ def _choosing(name: str) -> Callable[..., Any]:
     return chosen
 
 
-def _remainder(name: str) -> Callable[..., Any]:
-    """A test by the operator `%`, which formats a text: within limits."""
-    function = _PLAIN_TESTS[name]
+def _remainder(value: Any, num: Any) -> Any:
+    """Return the result of the operator `%`, which formats a text: within limits."""
+    return percent(value, num) if isinstance(value, str) else value % num
 
-    def tested(value: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(Traced.of(value) if isinstance(value, str) else value, *args, **kwargs)
 
-    return tested
+def _odd(value: Any) -> Any:
+    return _remainder(value, 2) == 1
+
+
+def _even(value: Any) -> Any:
+    return _remainder(value, 2) == 0
+
+
+def _divisibleby(value: Any, num: Any) -> Any:
+    return _remainder(value, num) == 0
 
 
 def _spending(function: Callable[..., Any], *, deep: bool) -> Callable[..., Any]:
@@ -251,6 +259,7 @@ TESTS: Final[dict[str, Callable[..., Any]]] = {
                      ">=", "ge", ">", "gt", "greaterthan", "lower", "upper", "filter", "test")
     },
     **{
-        name: _spending(_remainder(name), deep=True) for name in ("odd", "even", "divisibleby")
+        name: _spending(function, deep=True)
+        for name, function in (("odd", _odd), ("even", _even), ("divisibleby", _divisibleby))
     },
 }  # fmt: skip

@@ -11,36 +11,25 @@ from the text on both sides of an empty message.
 from __future__ import annotations
 
 import re
-import string
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NoReturn, Self, SupportsIndex
 
 from jinja2.exceptions import SecurityError
 
-from bytepair_engine.chat.errors import TemplateLimit
 from bytepair_engine.chat.templates.budget import CHARACTERS_PER_STEP, spend, spend_deep, spend_text
-
-#: Maximum width of a field of a format string.
-MAX_WIDTH: Final = 1000
 
 Ranges = tuple[tuple[int, int], ...]
 #: The ranges of empty input: it separates the two ranges of the template.
 _EMPTY_INPUT: Final[Ranges] = ((0, 0), (0, 0))
 
-_PERCENT: Final = re.compile(
-    r"%(?:\((?P<key>[^)]*)\))?(?P<flags>[#0\- +]*)(?P<width>\*|\d*)"
-    r"(?:\.(?P<precision>\*|\d*))?[hlL]?(?P<kind>.)",
-    re.DOTALL,
-)
-_WIDTH: Final = re.compile(r"\d+")
-_END: Final = object()
 #: The characters that `Markup` escapes.
 _ESCAPED: Final = re.compile("[&<>'\"]")
 
 
 class Traced(str):
-    """Text with the ranges that come from the template.
+    """Text with the ranges that come from the template. `format_strings` has its operator `%` and
+    its method `format`.
 
     Attributes:
         template: These ranges in code points, increasing. Input is between two ranges, even if
@@ -113,9 +102,6 @@ class Traced(str):
         return type(self)(str(result), result.template)
 
     __rmul__ = __mul__
-
-    def __mod__(self, values: Any) -> Traced:
-        return self._formatted(_percent_pieces(self, values))
 
     def __getitem__(self, key: SupportsIndex | slice) -> Traced:
         if not isinstance(key, slice):
@@ -257,16 +243,6 @@ class Traced(str):
         spend_text(max(0, width.__index__()))
         return type(self)(str.zfill(self, width))
 
-    def filled(self, *args: Any, **kwargs: Any) -> Traced:
-        """Return the result of `format`. It has another name, because the sandbox replaces
-        `format` by its own function, which has no limits."""
-        return self._formatted(_brace_pieces(self, args, kwargs))
-
-    def _formatted(self, pieces: Iterable[str]) -> Traced:
-        result = joined(list(pieces))
-        # If the format string is partly input, the provenance of its literal parts is unknown.
-        return result if self.is_constant else Traced(str(result))
-
 
 class Safe(Traced):
     """The result of the filter `safe`. Jinja2 escapes the texts that are added to it or written
@@ -280,7 +256,7 @@ class Safe(Traced):
     def _refused(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         raise SecurityError("the texts would be escaped")
 
-    __mod__ = join = replace = filled = _refused
+    join = replace = _refused
 
 
 def added(left: str, right: str) -> Traced:
@@ -332,80 +308,3 @@ def text(value: Any) -> str:
     spend(len(written) // CHARACTERS_PER_STEP)
     # An undefined value is not input: which fields exist is structure. So it separates nothing.
     return written or Traced.constant("")
-
-
-def _checked_width(spec: str) -> None:
-    for number in _WIDTH.findall(spec):
-        if len(number) > 4 or int(number) > MAX_WIDTH:
-            raise TemplateLimit("width")
-
-
-def _percent_pieces(template: str, values: Any) -> Iterator[str]:
-    """Yield the literal and formatted pieces of `template % values`."""
-    positional = iter(values) if isinstance(values, tuple) else iter((values,))
-    end = keyed = 0
-    plain = str(template)
-    for found in _PERCENT.finditer(plain):
-        yield Traced.constant(plain[end : found.start()])
-        end = found.end()
-        spend(1)
-        key, kind = found["key"], found["kind"]
-        if kind == "%":
-            yield Traced.constant("%")
-            continue
-        if "*" in (found["width"], found["precision"]):
-            raise SecurityError("the width of a field must be a constant")
-        _checked_width(found["width"])
-        _checked_width(found["precision"] or "")
-        if key is not None:
-            keyed += 1
-            value = values[key]
-            positional = iter(())
-        else:
-            try:
-                value = next(positional)
-            except StopIteration:
-                raise TypeError("not enough arguments for format string") from None
-        if kind == "s" and not found["width"] and found["precision"] is None:
-            yield text(value)
-            continue
-        spend_deep(value)
-        spec = "%" + found["flags"] + found["width"]
-        if found["precision"] is not None:
-            spec += "." + found["precision"]
-        yield (spec + kind) % (value,)
-    if "%" in plain[end:]:
-        raise ValueError("incomplete format")
-    yield Traced.constant(plain[end:])
-    if not keyed and not isinstance(values, Mapping) and next(positional, _END) is not _END:
-        raise TypeError("not all arguments converted during string formatting")
-
-
-def _brace_pieces(template: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the literal and formatted pieces of `template.format(*args, **kwargs)`."""
-    count, numbered = 0, False
-    for literal, field, spec, conversion in string.Formatter().parse(str(template)):
-        spend(1)
-        yield Traced.constant(literal)
-        if field is None:
-            continue
-        if conversion not in (None, "s") or "{" in (spec or ""):
-            raise SecurityError("a field must not have this conversion or nested fields")
-        if field == "":
-            field, count = str(count), count + 1
-        elif field.isdecimal():
-            numbered = True
-        if count and numbered:
-            raise ValueError("fields with and without numbers")
-        if field.isdecimal():
-            value = args[int(field)]
-        elif field.isidentifier():
-            value = kwargs[field]
-        else:
-            raise SecurityError("a field must not access attributes")
-        if isinstance(value, str) and spec in ("", "s"):
-            yield value
-            continue
-        _checked_width(spec or "")
-        spend_deep(value)
-        yield format(text(value) if conversion else value, spec or "")
