@@ -14,7 +14,7 @@ import pytest
 from bytepair_engine import Encoding, EncodingSpec, load_encoding
 from bytepair_engine.backends.cores import resolve
 from bytepair_engine.building import build_pipeline_encoding
-from bytepair_engine.context import measure
+from bytepair_engine.context import measure, pipeline_search
 from bytepair_engine.context.boundaries import LEVELS
 from bytepair_engine.context.truncating import Keep
 from bytepair_engine.context.valid_cuts import ValidCuts
@@ -186,7 +186,7 @@ def test_texts_of_random_pipelines_are_cut(part: int, monkeypatch: pytest.Monkey
     """Laws T1 to T7, by the counts of starts and ends even in texts short enough to try every
     place, of which the core is given little; the reference counts."""
     monkeypatch.setattr(measure, "_NEAR", 0)
-    monkeypatch.setattr(measure, "EXTRA_CHARACTERS", 0)
+    monkeypatch.setattr(pipeline_search, "EXTRA_CHARACTERS", 0)
     rng, found = random.Random(f"{SEED} cut {part}"), 0
     for _ in range(100):
         pipeline = random_pipeline(rng)

@@ -3,27 +3,24 @@
 Counts are not monotone: a longer text can have fewer tokens. Safe split points (docs/streaming.md)
 make them searchable. The tokens on the two sides of one never affect each other, so counts between
 split points add up. Once the text before a split point exceeds the budget, no longer text fits.
-Between two split points the core counts every start of the text, for the pipelines that
-`valid_cuts` knows, and every end. For others, a few positions are tried.
+Between two split points `pipeline_search` counts every start or end of the text, for the pipelines
+that it knows. For others, a few positions are tried.
 """
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import ClassVar, Final
 
-from bytepair_engine import cancel
 from bytepair_engine.backends.interface import Fits
 from bytepair_engine.context.core_search import (
     CHARACTERS_PER_TOKEN,
     EXTRA_CHARACTERS,
-    MAX_CHARACTERS,
     Checkpoint,
     CoreSearch,
 )
-from bytepair_engine.context.text_split_points import TextSplitPoints
-from bytepair_engine.context.valid_cuts import ValidCuts
-from bytepair_engine.context.valid_ends import ValidEnds
+from bytepair_engine.context.pipeline_search import PipelineSearch
+from bytepair_engine.context.text_split_points import LONGEST, TextSplitPoints
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import PieceTooLong, SpecialTokenFound
 from bytepair_engine.vocabulary.special_names import special_names
@@ -31,9 +28,6 @@ from bytepair_engine.vocabulary.special_sets import SpecialTokens, chosen_names
 
 #: Maximum distance of two split points between which every position is tried, in characters.
 _NEAR: Final = 48
-
-#: Maximum number of characters without a split point that are tried, and counted from the first.
-LONGEST: Final = 1024
 
 
 class Measure:
@@ -64,8 +58,8 @@ class Measure:
         self._core: Final = (
             None if encoding.fits is None else CoreSearch(encoding.fits, self.points, self.near)
         )
+        self._pipeline: Final = PipelineSearch(encoding, text, known)
         self.counted = 0
-        self._characters = CHARACTERS_PER_TOKEN
         # The last counts of the core: from a start, by end; and up to an end, by start.
         # Each with what stands beside the text.
         self._counts: tuple[int, str, dict[int, int]] = 0, "", {}
@@ -156,53 +150,13 @@ class Measure:
     ) -> tuple[list[Checkpoint], int | None] | None:
         """Return the result of `forwards` by the counts of all starts of the text from the last
         checkpoint; None if they are not known."""
-        start, last = checkpoints[0].position, checkpoints[-1]
-        cuts = ValidCuts.of(self._encoding, self._allowed)
-        if cuts is None:
+        found = self._pipeline.forwards(self.count, checkpoints, budget, is_complete)
+        if found is None:
             return None
-        first = last.position - (last.position > start)
-        own = self.count(self.text[first : last.position])
-        limit = budget - last.count + own
-        length = (limit + 1) * self._characters + EXTRA_CHARACTERS
-        while True:
-            window = self.text[first : first + length]
-            is_all = first + length >= len(self.text)
-            counted = self._encoding.cut_counts(window, limit, self._allowed)
-            cancel.check()
-            if counted is None:  # every position is tried
-                return checkpoints, len(self.text) if is_complete else None
-            known, counts = counted
-            beyond = None
-            if known is not None:
-                beyond = cuts.first(window, known, is_complete=is_all and is_complete)
-                if (len(window) if beyond is None else beyond) - known > LONGEST:
-                    return None
-            if beyond is not None or is_all:
-                break
-            length *= 2
-        more = last.count - own
-        self._counts = (
-            start,
-            "",
-            {
-                first + at: count + more
-                for at, count in counts
-                if first + at > last.position and cuts.has(window, at)
-            },
-        )
-        if beyond is not None:
-            self._characters = min(MAX_CHARACTERS, beyond * 5 // (limit * 4 + 4) + 1)
-            return checkpoints, first + beyond
-        if known is not None or not is_complete:
-            return checkpoints, None
-        checkpoints.append(
-            Checkpoint(len(self.text), counts[-1][1] + more if counts else last.count)
-        )
-        return (
-            (checkpoints, None)
-            if checkpoints[-1].count <= budget
-            else (checkpoints[:-1], len(self.text))
-        )
+        checkpoints, place, counts = found
+        if counts is not None:
+            self._counts = checkpoints[0].position, "", counts
+        return checkpoints, place
 
     def backwards(
         self, start: int, end: int, budget: int, *, is_complete: bool = True
@@ -260,50 +214,13 @@ class Measure:
     ) -> tuple[list[Checkpoint], int | None] | None:
         """Return the result of `backwards` by the counts of all ends of the text up to the last
         checkpoint; None if they are not known."""
-        last, text = checkpoints[-1], self.text
-        cuts = ValidEnds.of(self._encoding, self._allowed)
-        if cuts is None:
+        found = self._pipeline.backwards(self.count, checkpoints, start, budget, is_complete)
+        if found is None:
             return None
-        limit = budget - last.count
-        length = (limit + 1) * self._characters + EXTRA_CHARACTERS
-
-        @cache
-        def fits_from(place: int) -> bool:
-            return self.count(text[place : last.position], limit) < limit
-
-        while True:
-            first = max(start, last.position - length)
-            window = text[first : last.position]
-            counted = self._encoding.cut_counts(window, limit, self._allowed, cuts.front)
-            cancel.check()
-            if counted is None:  # every position is tried
-                return checkpoints, start if is_complete else None
-            known, counts = counted
-            place = None
-            if known is not None:
-                known += first
-                place = cuts.last(text, known, first, fits_from, is_complete=is_complete)
-                if known - (first if place is None else place) > LONGEST:
-                    return None
-            if place is not None or first == start:
-                break
-            length *= 2
-        if place is None and not is_complete:
-            return checkpoints, None
-        given = {first + at: count + last.count for at, count in counts}
-        ends = cuts.known(text, first, given)
-        if place is None:
-            count = self._between(start, start, last.position, limit)
-            if count <= limit:
-                return [*checkpoints, Checkpoint(start, last.count + count)], None
-            if min(ends, default=last.position) - start > LONGEST:
-                return None
-        self._end_counts = checkpoints[0].position, "", ends
-        if place is None:
-            return checkpoints, start
-        self._characters = (last.position - place) * 5 // (limit * 4 + 4) + 1
-        self._characters = min(MAX_CHARACTERS, self._characters)
-        return checkpoints, place - 1
+        checkpoints, place, counts = found
+        if counts is not None:
+            self._end_counts = checkpoints[0].position, "", counts
+        return checkpoints, place
 
     def _core_backwards(
         self, core: CoreSearch, start: int, end: int, budget: int, is_complete: bool

@@ -15,6 +15,9 @@ from bytepair_engine.vocabulary.special_names import special_names
 #: For encodings whose texts cannot be streamed: a text is counted as a whole.
 _UNKNOWN: Final = SplitPoints(local=lambda _text, _end: 0, settled=lambda _text: 0)
 
+#: Maximum number of characters without a split point that are tried, and counted from the first.
+LONGEST: Final = 1024
+
 #: Characters before a position that are first searched for a split point.
 _BACK: Final = 256
 

@@ -17,8 +17,8 @@ from bytepair_engine.context.boundaries import (
     stable_until,
 )
 from bytepair_engine.context.core_search import Checkpoint
-from bytepair_engine.context.measure import LONGEST, Measure, check_special
-from bytepair_engine.context.text_split_points import RULE_CONTEXT
+from bytepair_engine.context.measure import Measure, check_special
+from bytepair_engine.context.text_split_points import LONGEST, RULE_CONTEXT
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import (
     BudgetTooSmall,
