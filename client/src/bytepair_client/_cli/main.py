@@ -18,7 +18,8 @@ from typing import Any, Final, Literal
 
 from bytepair_client import __version__
 from bytepair_client import _errors as errors
-from bytepair_client._cli.commands import COMMANDS, Options, option
+from bytepair_client._cli.commands import COMMANDS
+from bytepair_client._cli.options import Options, option
 from bytepair_client._cli.output import CommandError, ExitStatus, in_options
 from bytepair_client._client import TokenizerClient
 from bytepair_client._options import DEFAULT_MAX_UNARY_BYTES, DEFAULT_TARGET, DEFAULT_TIMEOUT_S, Tls
