@@ -1,19 +1,15 @@
-"""Retries, balancing, deadlines, TLS, metadata and closing of the client."""
+"""Retries, balancing, deadlines, metadata and closing of the client."""
 
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import grpc
 import pytest
-import trustme
 from bytepair.v1 import tokenizer_pb2
 from bytepair_client import (
     NOT_GIVEN,
@@ -28,13 +24,11 @@ from bytepair_client import (
     TokenizerClient,
     Unavailable,
     __version__,
-    _options,
 )
 from bytepair_client._options import DEFAULT_TIMEOUT_S
 from conftest import Serve
 from support.clients import Clients
 from support.scripted import Answer, Held, ScriptedServer, fail, ok
-from support.serving import START_SECONDS
 
 REFUSED = fail(grpc.StatusCode.UNAVAILABLE, "not now")
 #: https://github.com/grpc/grpc/issues/41785
@@ -204,115 +198,6 @@ def test_a_response_may_be_too_large(clients: Clients) -> None:
             clients(server.target, encoding="e", max_response_bytes=1000).encode("text")
 
 
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-def server_credentials(
-    authority: trustme.CA, *, ask: bool = False, until: datetime | None = None
-) -> grpc.ServerCredentials:
-    issued = authority.issue_cert("tokens.example", not_after=until)
-    pair = (issued.private_key_pem.bytes(), issued.cert_chain_pems[0].bytes())
-    return grpc.ssl_server_credentials([pair], authority.cert_pem.bytes(), ask)
-
-
-def test_tls_trusts_the_roots_it_is_given(
-    clients: Clients, authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_options, "_PROBE_S", START_SECONDS)
-    roots = tmp_path / "ca.pem"
-    authority.cert_pem.write_to_path(str(roots))
-    with ScriptedServer(credentials=server_credentials(authority)) as server:
-        for source in (roots, str(roots), roots.read_bytes()):
-            tls = Tls(root_certificates=source, server_name="tokens.example")
-            assert clients(server.target, encoding="e", tls=tls).count("text") == 7
-        untrusted = trustme.CA().cert_pem.bytes()
-        for other, fault in (
-            (True, "is not trusted"),
-            (Tls(root_certificates=untrusted, server_name="tokens.example"), "is not trusted"),
-            (Tls(root_certificates=roots, server_name="other.example"), "is for another name"),
-            (False, "uses TLS on this port: give tls=True"),
-        ):
-            # Whose other address, ::1, refuses connections.
-            client = clients(f"localhost:{server.port}", encoding="e", tls=other, max_attempts=1)
-            with pytest.raises(Unavailable, match=fault):
-                client.count("text")
-            with pytest.raises(Unavailable, match=fault):
-                next(client.decode_stream([1]))
-    assert len(server.calls) == 3
-
-
-def test_tls_to_a_server_whose_certificate_has_expired(
-    clients: Clients, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_options, "_PROBE_S", START_SECONDS)
-    expired = server_credentials(authority, until=datetime(2020, 1, 1, tzinfo=UTC))
-    tls = Tls(root_certificates=authority.cert_pem.bytes(), server_name="tokens.example")
-    with ScriptedServer(credentials=expired) as server:
-        client = clients(f"localhost:{server.port}", encoding="e", tls=tls, max_attempts=1)
-        with pytest.raises(Unavailable, match="certificate has expired"):
-            client.count("text")
-
-
-def test_tls_to_a_server_without_tls(
-    clients: Clients, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_options, "_PROBE_S", START_SECONDS)
-    with ScriptedServer() as server:
-        tls = Tls(root_certificates=authority.cert_pem.bytes())
-        client = clients(f"localhost:{server.port}", encoding="e", tls=tls, max_attempts=1)
-        with pytest.raises(Unavailable, match="does not use TLS on this port"):
-            client.count("text")
-
-
-@pytest.mark.slow
-def test_a_failed_handshake_writes_nothing(authority: trustme.CA) -> None:
-    call = """if True:
-    import sys
-    from bytepair_client import TokenizerClient, Unavailable
-    for tls in (False, True):
-        try:
-            TokenizerClient(sys.argv[1], encoding="e", tls=tls).count("text")
-        except Unavailable:
-            pass
-    """
-    with ScriptedServer(credentials=server_credentials(authority)) as server:
-        ran = subprocess.run(
-            [sys.executable, "-c", call, server.target], stderr=subprocess.PIPE, check=True
-        )
-    assert ran.stderr == b""
-
-
-def test_tls_shows_a_client_certificate(
-    clients: Clients, authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_options, "_PROBE_S", START_SECONDS)
-    own = authority.issue_cert("client.example")
-    forged = trustme.CA().issue_cert("client.example")
-    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
-    forged.cert_chain_pems[0].write_to_path(str(chain))
-    forged.private_key_pem.write_to_path(str(key))
-    roots = authority.cert_pem.bytes()
-    with ScriptedServer(credentials=server_credentials(authority, ask=True)) as server:
-        tls = Tls(
-            root_certificates=roots,
-            client_certificate=own.cert_chain_pems[0].bytes(),
-            client_key=own.private_key_pem.bytes(),
-            server_name="tokens.example",
-        )
-        assert clients(server.target, encoding="e", tls=tls).count("text") == 7
-        for rejected, is_known in (
-            (Tls(roots, server_name="tokens.example"), True),
-            (Tls(roots, chain, key, "tokens.example"), True),
-            # What is not in files cannot be tried again.
-            (Tls(roots, chain.read_bytes(), key.read_bytes(), "tokens.example"), False),
-        ):
-            with pytest.raises(Unavailable) as caught:
-                clients(server.target, encoding="e", tls=rejected, max_attempts=1).count("text")
-            assert ("requires a client certificate" in str(caught.value)) == is_known
-
-
 @pytest.mark.parametrize("name", ["X-Team", "x team", "", "x\n"])
 def test_metadata_that_cannot_be_sent_are_rejected(clients: Clients, name: str) -> None:
     with pytest.raises(InvalidOption, match="may only have a-z"):
@@ -321,20 +206,6 @@ def test_metadata_that_cannot_be_sent_are_rejected(clients: Clients, name: str) 
         clients(metadata={"x-team": "secret\n"})
     assert caught.value.field == "metadata"
     assert "secret" not in str(caught.value)
-
-
-def test_tls_files_are_read_at_once(clients: Clients, tmp_path: Path) -> None:
-    with pytest.raises(InvalidOption, match=r"nowhere\.pem: No such file"):
-        clients(tls=Tls(root_certificates=tmp_path / "nowhere.pem"))
-    with pytest.raises(InvalidOption, match="holds no certificates in PEM"):
-        clients(tls=Tls(root_certificates=b"no certificate"))
-    with pytest.raises(InvalidOption, match="must be given together"):
-        clients(tls=Tls(client_key=b"key"))
-    authority, paths = trustme.CA(), (tmp_path / "chain.pem", tmp_path / "key.pem")
-    authority.issue_cert("a.example").cert_chain_pems[0].write_to_path(str(paths[0]))
-    authority.issue_cert("b.example").private_key_pem.write_to_path(str(paths[1]))
-    with pytest.raises(InvalidOption, match="not a certificate chain and its key"):
-        clients(tls=Tls(client_certificate=paths[0], client_key=paths[1]))
 
 
 def test_closing_ends_running_calls_and_rejects_new_ones(clients: Clients) -> None:
