@@ -1,0 +1,87 @@
+"""A server with several workers starts: how many there are, and errors that end it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from bytepair_server.workers import cores
+from conftest import Serve
+from support.serving import START_SECONDS, clean_environment, command
+from support.workers import TWO, on_linux
+
+pytestmark = on_linux
+
+
+def test_a_server_has_a_worker_for_each_core_by_default(serve: Serve) -> None:
+    server = serve("--workers", "0")
+    expected = cores.usable_cores()
+    assert server.wait_for_log("serving")["workers"] == expected
+    assert server.metric("bytepair_workers") == expected
+
+
+def start(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a server that ends by itself."""
+    flags = ("--grpc-address", "127.0.0.1:0", "--http-address", "none", "--builtin-encodings")
+    return subprocess.run(
+        command(*flags, "r50k_base", "--allow-reference-backend", *TWO, *arguments),
+        env=clean_environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_the_supervisor_exits_if_no_worker_ever_serves() -> None:
+    ended = start("--transport", "grpcio", GRPC_POLL_STRATEGY="there is no such strategy")
+    assert ended.returncode == 3
+    assert "no worker could start: the server ends" in ended.stderr
+    assert '"event": "serving"' not in ended.stderr
+
+
+def test_a_port_in_use_is_a_clear_error(serve: Serve) -> None:
+    """With SO_REUSEPORT two servers of one user could silently share a port."""
+    server = serve(*TWO)
+    for flag, name, address in (
+        ("--grpc-address", "grpc_address", server.target),
+        ("--http-address", "http_address", server.http.removeprefix("http://")),
+    ):
+        ended = start(flag, address)
+        assert ended.returncode == 2
+        assert f"bytepair-server: {name} {address}: cannot listen" in ended.stderr
+        assert "Traceback" not in ended.stderr
+
+
+def test_a_unix_socket_has_one_worker(serve: Serve, tmp_path: Path) -> None:
+    address = f"unix:{tmp_path}/grpc.sock"
+    ended = start("--grpc-address", address)
+    assert ended.returncode == 2
+    assert "workers 2: a Unix socket cannot be shared between processes; set 1" in ended.stderr
+    server = serve("--grpc-address", address, "--workers", "0")
+    assert server.wait_for_log("serving")["workers"] == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, None),
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu.max": "50000 100000\n"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": "100000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 1),
+    ],
+)
+def test_the_cpu_limit_of_a_container_bounds_the_workers(
+    tmp_path: Path, files: dict[str, str], expected: int | None
+) -> None:
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    allowed = len(cores.allowed_cores())
+    assert cores.usable_cores(tmp_path) == (expected or allowed)
+    own = cores.own_cores(allowed, tmp_path)
+    assert (own is None) is (cores.usable_cores(tmp_path) < allowed)
