@@ -36,6 +36,15 @@ PARTS = [
     *("<|endoftext|>", "<|end", "oftext|>", "ABC", "x" * 20, "\u200d", "‼", "क्", "U.S. ", "can't "),
 ]
 
+#: What joins with the text beside it, as a word, a sentence, a grapheme or a token.
+JOINING_PARTS = [
+    *(" the", " word", ". A", "! ", "\n", "\r\n", "\n \n", "  ", "don't", "1234", "Ā", "🧠"),
+    *("🇩🇪", "👨\u200d👩", "क\u094dष", "日本語。", "แม่", "\u3042A", "functio", "\u0301", "|>"),
+]
+
+#: Markers where text was removed.
+MARKERS = ["", " …", "n", "[cut]"]
+
 #: Texts that others lost, tore or never finished.
 AWKWARD = [
     "",
