@@ -253,6 +253,7 @@ class Environment(ImmutableSandboxedEnvironment):
                 spend(len(obj) >> 12)
                 source = Traced.of(obj)
                 if attribute == "format":
+                    # By this name the sandbox would replace it by its own, which has no limits.
                     return MethodType(filled, source)
                 return getattr(source, attribute)
             if hasattr(str, attribute):
