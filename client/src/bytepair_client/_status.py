@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -68,8 +68,8 @@ _MESSAGE_SIZE: Final = re.compile(
 def from_call(failed: Any, target: str, timeout: float | None) -> errors.TokenizerError:
     """The exception for an error of grpc or grpc.aio, whose interfaces are the same. An unknown
     reason gives TokenizerError itself."""
-    trailing = list(failed.trailing_metadata() or ())
-    info, retry_after = _details(_value(trailing, STATUS_DETAILS_KEY))
+    trailing: dict[str, Any] = dict(iter(failed.trailing_metadata() or ()))
+    info, retry_after = _details(trailing.get(STATUS_DETAILS_KEY))
     reason = None if info is None else info.reason
     if reason is None and failed.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
         size = _MESSAGE_SIZE.search(failed.details() or "")
@@ -80,7 +80,7 @@ def from_call(failed: Any, target: str, timeout: float | None) -> errors.Tokeniz
         reason,
         _message(failed, reason, target, timeout),
         {} if info is None else info.metadata,
-        request_id=_value(trailing, REQUEST_ID_KEY),
+        request_id=trailing.get(REQUEST_ID_KEY),
     )
     if "field" in error.metadata:
         error.metadata["field"] = error.metadata["field"].removeprefix(_CONFIG)
@@ -163,7 +163,3 @@ def _message(failed: Any, reason: str | None, target: str, timeout: float | None
 def _in_python(message: str) -> str:
     message = message.removeprefix(_CONFIG)
     return _API_NAME.sub(lambda found: _PYTHON_NAMES[found[1]], message)
-
-
-def _value(metadata: Iterable[tuple[str, Any]], key: str) -> Any:
-    return next((value for name, value in metadata if name == key), None)
