@@ -32,9 +32,6 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
     def __init__(self, client: Any, call: StreamCall[Response, Plain]) -> None:
         self._state = _ThreadState(client, call)
 
-    def __iter__(self) -> Self:
-        return self
-
     def __next__(self) -> Plain:
         value = run(self._state.next())
         if value is None:
@@ -99,9 +96,6 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
 
     def __init__(self, client: Any, call: StreamCall[Response, Plain]) -> None:
         self._state = _TaskState(client, call)
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> Plain:
         value = await self._state.next()
