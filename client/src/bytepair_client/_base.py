@@ -130,10 +130,9 @@ class BaseClient(ABC):
         self._tls = Tls() if tls is True else tls or None
         loaded: Any = (None, None) if self._tls is None else self._tls.load()
         self._credentials, self._context = loaded
-        self._server_name = None if self._tls is None else self._tls.server_name
         sizes = max_request_bytes, max_response_bytes
         self._arguments = options.channel_arguments(
-            self.target, self._server_name, *sizes, keepalive, user_agent
+            self.target, self._tls, *sizes, keepalive, user_agent
         )
         self._lock = Lock()  # for opening and closing
         self._closed = False
@@ -259,9 +258,6 @@ class BaseClient(ABC):
         if not isinstance(failure, errors.Unavailable) or failure.reason is not None:
             return
         fault = await self._find_fault()
-        certificate = None if self._tls is None else self._tls.client_certificate
-        if fault == options.CLIENT_REJECTED and isinstance(certificate, bytes):
-            fault = None  # the probe could not show the certificate
         if fault is not None:
             failure.message = f"no answer from {self.target}: {fault}"
         elif "Failed parsing HTTP/2" in failure.message:
@@ -270,7 +266,7 @@ class BaseClient(ABC):
             failure.message = f"no gRPC server answered at {self.target}; it may be starting"
 
     async def _find_fault(self) -> str | None:
-        return options.connection_fault(self.target, self._context, self._server_name)
+        return options.connection_fault(self.target, self._tls, self._context)
 
     def _payload(self, request: Message) -> bytes:
         """Serialise a request. Raises InputTooLarge if it exceeds `max_request_bytes`."""

@@ -71,7 +71,7 @@ _OTHER_NAME: Final = (
     "Tls(server_name=…)"
 )
 #: gRPC says "Socket closed" or "Unwrap failed".
-CLIENT_REJECTED: Final = (
+_CLIENT_REJECTED: Final = (
     "the server requires a client certificate: give one that is valid now and that an authority of "
     "the server issued, by Tls(client_certificate=…, client_key=…)"
 )
@@ -181,7 +181,7 @@ def _pem(name: str, source: str | os.PathLike[str] | bytes | None) -> bytes | No
 
 def channel_arguments(
     target: str,
-    server_name: str | None,
+    tls: Tls | None,
     max_request_bytes: int,
     max_response_bytes: int,
     keepalive: float | None,
@@ -209,8 +209,8 @@ def channel_arguments(
             ("grpc.http2.ping_timeout_ms", round(KEEPALIVE_TIMEOUT_S * 1000)),
             ("grpc.http2.max_pings_without_data", 0),  # no bound: streams may be idle for long
         ]
-    if server_name is not None:
-        arguments.append(("grpc.ssl_target_name_override", server_name))
+    if tls is not None and tls.server_name is not None:
+        arguments.append(("grpc.ssl_target_name_override", tls.server_name))
     elif (authority := _authority(target)) is not None:
         arguments.append(("grpc.default_authority", authority))
     return arguments
@@ -227,37 +227,40 @@ def _authority(target: str) -> str | None:
     return None
 
 
-def connection_fault(
-    target: str, context: ssl.SSLContext | None, server_name: str | None
-) -> str | None:
+def connection_fault(target: str, tls: Tls | None, context: ssl.SSLContext | None) -> str | None:
     """Find the cause of a failed connection by connecting once more, for at most a second.
 
     gRPC names the error of one address only: for `localhost` often that of ::1, where nothing
     listens.
 
-    `context` trusts the client's root certificates, or if it has none, those of the system; it is
-    None without TLS. Returns the cause and its remedy; None if it is unknown, if the connection
+    `context` trusts the client's root certificates, or if it has none, those of the system; without
+    TLS both are None. Returns the cause and its remedy; None if it is unknown, if the connection
     succeeds, or if the target is not a single host and port.
     """
     named = _HOST_AND_PORT.fullmatch(target)
     if named is None:
         return None
-    if context is None:
+    if tls is None or context is None:
+        server_name = None
         probe = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         probe.check_hostname = False
         probe.verify_mode = ssl.CERT_NONE  # nothing is sent; only the handshake matters
     else:
+        server_name = tls.server_name
         probe = context
         if not probe.cert_store_stats()["x509_ca"]:
             probe.load_default_certs()
     try:
         with (
             socket.create_connection((named[1], int(named[2])), _PROBE_S) as connection,
-            probe.wrap_socket(connection, server_hostname=server_name or named[1]) as tls,
+            probe.wrap_socket(connection, server_hostname=server_name or named[1]) as stream,
         ):
-            if context is None:
+            if tls is None:
                 return _USES_TLS
-            return None if _is_accepted(tls) else CLIENT_REJECTED
+            # The probe cannot show a client certificate that is not a file.
+            if isinstance(tls.client_certificate, bytes) or _is_accepted(stream):
+                return None
+            return _CLIENT_REJECTED
     except ssl.SSLCertVerificationError as error:
         if error.verify_code in _NOT_VALID_NOW:
             return _EXPIRED
@@ -266,7 +269,7 @@ def connection_fault(
         return None
     except ssl.SSLError as error:
         uses_tls = "ALERT" in (error.reason or "")  # a TLS alert, such as "certificate required"
-        if context is None:
+        if tls is None:
             return _USES_TLS if uses_tls else None
         return None if uses_tls else _NO_TLS
     except ConnectionRefusedError:
