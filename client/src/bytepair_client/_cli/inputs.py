@@ -40,10 +40,7 @@ class Input:
         self._file = file
         self._progress = progress
         self._start = b""
-        while len(self._start) <= DEFAULT_MAX_UNARY_BYTES:
-            chunk = self._read()
-            if not chunk:
-                break
+        while len(self._start) <= DEFAULT_MAX_UNARY_BYTES and (chunk := self._read()):
             self._start += chunk
         self.is_large = len(self._start) > DEFAULT_MAX_UNARY_BYTES
 
