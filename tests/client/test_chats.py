@@ -125,6 +125,8 @@ def test_batches_of_chats_of_any_size(serve: Serve) -> None:
         raw = client.with_raw_response.count_chat_batch(chats, **given)
         assert (raw.encoding, raw.format) == ("cl100k_base", "openai-chat")
         assert [result.count for result in raw.results] == counts
+        alone = client.with_raw_response.count_chat(plain[0], **given)
+        assert (raw.audience, raw.rule) == (alone.audience, alone.rule)
 
 
 @pytest.mark.slow

@@ -38,8 +38,6 @@ OF_ONE_ITEM: Final = (
     errors.TemplateLimit,
     errors.UnknownTokenId,
 )
-#: The fields of a batch response that hold for all items.
-_NAMES: Final = {"encoding", "fingerprint", "format", "format_fingerprint"}
 
 Progress = Callable[[int], object]
 Value = TypeVar("Value")
@@ -113,9 +111,8 @@ class Batch(Prepared[Response, list[Plain]]):
     async def response(self, client: Any) -> Response:
         self._raises = False
         await self._run(client)
-        response: Any = self._method.parse(b"")
-        for name in _NAMES.intersection(response.DESCRIPTOR.fields_by_name):
-            setattr(response, name, getattr(self._named, name))
+        response: Any = copied(self._named, self._method.parse(b""))
+        response.ClearField("results")
         for outcome in self._outcomes:
             if isinstance(outcome, errors.TokenizerError):
                 response.results.add(error=to_item(outcome))
