@@ -195,6 +195,15 @@ class BaseClient(ABC):
                 self._rpcs[method.path] = rpc
         return rpc
 
+    def _start(self, method: Method[Any, Any], request: object, seconds: float | None) -> Any:
+        """Start an RPC. Returns its call, or the response if the RPC is unary and grpc blocks."""
+        rpc = self._rpc(method)
+        try:
+            return rpc(request, timeout=seconds, metadata=self._metadata)
+        except ValueError:
+            self._check_open()  # another thread may have closed it, after _rpc
+            raise
+
     def _take_channel(self) -> Any:
         """Mark the client as closed. Returns the channel to close; None if there is none."""
         with self._lock:

@@ -127,15 +127,6 @@ class TokenizerClient(BaseClient):
     async def _send(self, method: Method[Any, Any], payload: bytes, seconds: float | None) -> Any:
         return self._start(method, payload, seconds)
 
-    def _start(self, method: Method[Any, Any], request: object, seconds: float | None) -> Any:
-        """Start an RPC. Returns the response of a unary one, the call of a stream."""
-        rpc = self._rpc(method)
-        try:
-            return rpc(request, timeout=seconds, metadata=self._metadata)
-        except ValueError:
-            self._check_open()  # another thread may have closed it, after _rpc
-            raise
-
     async def _wait_for(self, event: threading.Event, seconds: float) -> None:
         event.wait(seconds)
 
@@ -285,10 +276,6 @@ class AsyncTokenizerClient(BaseClient):
 
     async def _send(self, method: Method[Any, Any], payload: bytes, seconds: float | None) -> Any:
         return await self._wait(self._start(method, payload, seconds))
-
-    def _start(self, method: Method[Any, Any], request: object, seconds: float | None) -> Any:
-        """Start an RPC. Returns its call."""
-        return self._rpc(method)(request, timeout=seconds, metadata=self._metadata)
 
     async def _wait(self, response: Awaitable[R]) -> R:
         """Wait for a response. Raises gRPC's errors, and Cancelled if the client is closed."""
