@@ -151,15 +151,15 @@ def set_text(message: Any, text: Text, name: str = "text") -> None:
                 "several parts"
             )
         raise TypeError(f"{name} must be a str or Segments, not {type(text).__name__}{advice}")
-    for number, segment in enumerate(text):
+    for segment in text:
         if isinstance(segment, SpecialToken):
             message.segments.add(special_token=segment.token)
         elif isinstance(segment, str):
             try:
                 message.segments.add(text=segment)
             except UnicodeEncodeError as error:
-                before = sum(map(_size, text[:number]))
-                raise lone_surrogate(segment, error.start, before) from None
+                before = "".join(each.text or each.special_token for each in message.segments)
+                raise lone_surrogate(segment, error.start, len(before.encode())) from None
         else:
             raise TypeError(f"segment must be a str or special(...), not {type(segment).__name__}")
 
@@ -170,10 +170,6 @@ def lone_surrogate(text: str, index: int, bytes_before: int) -> InvalidUtf8:
     return InvalidUtf8(
         f"the text holds a lone surrogate at byte {offset}", metadata={"byte_offset": str(offset)}
     )
-
-
-def _size(segment: str | SpecialToken) -> int:
-    return len((segment if isinstance(segment, str) else segment.token).encode())
 
 
 def checked_iterable(name: str, values: Any) -> Any:
