@@ -37,7 +37,6 @@ also attributes; one that the server did not send is None. No message holds the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import ClassVar, Generic, NoReturn, TypeVar
 
 __all__ = [
@@ -76,8 +75,6 @@ T = TypeVar("T")
 #: The type that stands for each reason of the service.
 BY_REASON: dict[str, type[TokenizerError]] = {}
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
-
 
 class TokenizerError(Exception):
     """Base class of the exceptions of this package, except for TypeError.
@@ -106,7 +103,7 @@ class TokenizerError(Exception):
         *,
         code: str | None = None,
         reason: str | None = None,
-        metadata: Mapping[str, str] = _NOTHING,
+        metadata: Mapping[str, str] | None = None,
         item: int | None = None,
         request_id: str | None = None,
     ) -> None:
@@ -114,7 +111,7 @@ class TokenizerError(Exception):
         self.message = message
         self.code = code
         self.reason = reason if reason is not None else self.REASON
-        self.metadata = dict(metadata)
+        self.metadata = dict(metadata or {})
         self.item = item
         self.request_id = request_id
 
