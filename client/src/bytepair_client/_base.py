@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from threading import Lock
 from time import monotonic
 from typing import Any, ClassVar, Final, Never
@@ -19,14 +18,8 @@ from google.protobuf.message import Message
 
 from bytepair_client import _errors as errors
 from bytepair_client import _options as options
-from bytepair_client._arguments import (
-    BYTES_PER_ID,
-    Defaults,
-    checked_size,
-    chosen_timeout,
-    positive,
-)
-from bytepair_client._call import Call, Method, R, Response, StreamCall, Work, too_many, unexpected
+from bytepair_client._arguments import Defaults, checked_size, chosen_timeout, positive
+from bytepair_client._call import Method, R, Response, StreamCall, Work, too_many, unexpected
 from bytepair_client._options import Tls
 from bytepair_client._status import from_call
 
@@ -212,26 +205,6 @@ class BaseClient(ABC):
         for woken in tuple(self._sleepers):
             woken.set()
         return channel
-
-    async def _execute(self, call: Call[Response, Any]) -> Response:
-        """Send one request, or its fallback if the input is too large for one request."""
-        served = self._defaults
-        if call.fallback is None or not call.is_large:
-            try:
-                return await self._unary(call.method, call.request, call.timeout)
-            except errors.InputTooLarge as rejection:
-                if call.whole:
-                    rejection.message += f"; {call.whole}"
-                # `message` is the whole request, of which the text may be a quarter.
-                factor = {"text": 1, "ids": BYTES_PER_ID, "message": 0.25}.get(
-                    rejection.field or ""
-                )
-                if call.fallback is None or rejection.code is None or factor is None:
-                    raise
-                if rejection.limit is not None:
-                    limit = max(1, int(rejection.limit * factor))
-                    served = replace(served, max_unary_bytes=limit)
-        return await call.fallback(self, served)
 
     async def _responses(self, stream: StreamCall[Response, Any]) -> list[Response]:
         """Run a stream to its end. Returns its responses, of which there is at least one."""

@@ -29,7 +29,8 @@ from bytepair.v1 import chat_pb2, tokenizer_pb2
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from bytepair_client._arguments import NOT_GIVEN, Defaults
+from bytepair_client._arguments import BYTES_PER_ID, NOT_GIVEN, Defaults
+from bytepair_client._errors import InputTooLarge
 from bytepair_client._send_buffers import SendBuffer
 
 #: By name.
@@ -104,11 +105,28 @@ class Call(Prepared[Response, Plain]):
     whole: str = ""  # why there is no fallback, and a remedy
 
     async def response(self, client: Any) -> Response:
-        response: Response = await client._execute(self)
-        return response
+        """Send one request, or its fallback if the input is too large for one request."""
+        served = client._defaults
+        if self.fallback is None or not self.is_large:
+            try:
+                response: Response = await client._unary(self.method, self.request, self.timeout)
+                return response
+            except InputTooLarge as rejection:
+                if self.whole:
+                    rejection.message += f"; {self.whole}"
+                # `message` is the whole request, of which the text may be a quarter.
+                factor = {"text": 1, "ids": BYTES_PER_ID, "message": 0.25}.get(
+                    rejection.field or ""
+                )
+                if self.fallback is None or rejection.code is None or factor is None:
+                    raise
+                if rejection.limit is not None:
+                    limit = max(1, int(rejection.limit * factor))
+                    served = replace(served, max_unary_bytes=limit)
+        return await self.fallback(client, served)
 
     async def value(self, client: Any) -> Plain:
-        return self.method.plain(await client._execute(self))
+        return self.method.plain(await self.response(client))
 
 
 @dataclass(frozen=True, slots=True)

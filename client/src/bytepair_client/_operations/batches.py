@@ -214,7 +214,7 @@ class Batch(Prepared[Response, list[Plain]]):
         timeout = NOT_GIVEN if self._until is None else self._seconds_left()
         call = self._operation(item.value, timeout=timeout)
         try:
-            response = await client._execute(call)
+            response = await call.response(client)
         except OF_ONE_ITEM as rejection:
             return [rejection]
         self._named = response
