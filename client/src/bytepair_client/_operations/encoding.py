@@ -17,7 +17,6 @@ from bytepair_client._operations.requests import (
     Pieces,
     TextOptions,
     prepared,
-    set_field,
     text_call,
     text_stream,
 )
@@ -96,13 +95,11 @@ def encode_with_offsets(
         In bytes they are exact; in the other units a token that starts inside a character has the
         offset of that character. The template's tokens after the text have the text's length.
     """
-    call = encode(defaults, "", **options)
-    request = call.request
     if unit not in get_args(OffsetUnit):
         raise invalid("unit", f"must be one of {', '.join(get_args(OffsetUnit))}")
-    set_field(request, "offsets", unit)
+    request, seconds = prepared(ENCODE_WITH_OFFSETS, defaults, offsets=unit, **options)
     set_text(request, text)
-    return Call(ENCODE_WITH_OFFSETS, request, call.timeout)
+    return Call(ENCODE_WITH_OFFSETS, request, seconds)
 
 
 @overload
