@@ -49,10 +49,6 @@ _SERVICE_CONFIG: Final = json.dumps({"loadBalancingConfig": [{"round_robin": {}}
 #: The maximum of gRPC's integers.
 _MAX_INT: Final = 2**31 - 1
 _PROBE_S: Final = 1.0
-#: X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL.
-_NAME_MISMATCHES: Final = (62, 64)
-#: X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED.
-_NOT_VALID_NOW: Final = (9, 10)
 _USES_TLS: Final = (
     "the server uses TLS on this port: give tls=True, or tls=Tls(root_certificates=…) if its "
     "certificate authority is private"
@@ -70,6 +66,8 @@ _OTHER_NAME: Final = (
     "the server's certificate is for another name than the target's host: give that name, by "
     "Tls(server_name=…)"
 )
+#: By OpenSSL's code: CERT_NOT_YET_VALID, CERT_HAS_EXPIRED, HOSTNAME_MISMATCH, IP_ADDRESS_MISMATCH.
+_NOT_VERIFIED: Final = {9: _EXPIRED, 10: _EXPIRED, 62: _OTHER_NAME, 64: _OTHER_NAME}
 #: gRPC says "Socket closed" or "Unwrap failed".
 _CLIENT_REJECTED: Final = (
     "the server requires a client certificate: give one that is valid now and that an authority of "
@@ -262,9 +260,7 @@ def connection_fault(target: str, tls: Tls | None, context: ssl.SSLContext | Non
                 return None
             return _CLIENT_REJECTED
     except ssl.SSLCertVerificationError as error:
-        if error.verify_code in _NOT_VALID_NOW:
-            return _EXPIRED
-        return _OTHER_NAME if error.verify_code in _NAME_MISMATCHES else _UNTRUSTED
+        return _NOT_VERIFIED.get(error.verify_code, _UNTRUSTED)
     except ssl.SSLEOFError:
         return None
     except ssl.SSLError as error:
