@@ -211,8 +211,7 @@ def count_chat_batch(
     """
 
     def one(chat: _Chat, **each: Any) -> Call[chat_pb2.CountChatResponse, int]:
-        messages, tools = chat
-        return count_chat(defaults, messages, tools=tools, **each)
+        return count_chat(defaults, chat[0], tools=chat[1], **each)
 
     def measured(chat: _Chat) -> tuple[chat_pb2.ChatItem, int]:
         item = chat_pb2.ChatItem()
