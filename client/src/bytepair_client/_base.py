@@ -271,26 +271,22 @@ class Attempts:
         self._client: Final = client
         self._timeout: Final = timeout
         self._until: float | None = None
-        self._left = client._max_attempts
+        #: The number of attempts after the first, or after the one in which a stream advanced.
+        self.repeated = -1
         self._backoff = INITIAL_BACKOFF_S
 
     def begin(self) -> float | None:
         """Start an attempt. Returns the seconds left for it; None for no deadline."""
-        self._left -= 1
+        self.repeated += 1
         if self._timeout is None:
             return None
         if self._until is None:
             self._until = monotonic() + self._timeout
         return max(0.0, self._until - monotonic())
 
-    @property
-    def repeated(self) -> int:
-        """The number of attempts after the first, or after the one in which a stream advanced."""
-        return self._client._max_attempts - self._left - 1
-
     def progressed(self) -> None:
         """Note that a stream advanced: earlier failures no longer count."""
-        self._left = self._client._max_attempts - 1
+        self.repeated = 0
         self._backoff = INITIAL_BACKOFF_S
 
     def wait(self, failure: errors.TokenizerError) -> float | None:
@@ -300,11 +296,11 @@ class Attempts:
         if self._client._waits_for_quota and isinstance(failure, errors.QuotaExceeded):
             seconds = QUOTA_WAIT_S if failure.retry_after is None else failure.retry_after
             seconds *= random.uniform(1, 1 + JITTER)
-            self._left += 1
+            self.repeated -= 1
             if self._until is not None:
                 self._until += seconds
             return seconds
-        if failure.code not in RETRIED_CODES or self._left < 1:
+        if failure.code not in RETRIED_CODES or self.repeated + 1 >= self._client._max_attempts:
             return None
         seconds = self._backoff * random.uniform(1 - JITTER, 1 + JITTER)
         self._backoff = min(self._backoff * BACKOFF_MULTIPLIER, MAX_BACKOFF_S)
@@ -324,8 +320,6 @@ class RateLimiter:
 
     def wait(self) -> float:
         """Reserve the next start. Returns the seconds until then; 0 for now."""
-        if not self._interval:
-            return 0.0
         with self._lock:
             now = monotonic()
             start = max(now, self._next)
