@@ -50,14 +50,18 @@ def unread_pipe() -> Iterator[int]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk is made of /dev/full")
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(
+    ("workers", "log_format"), [("1", "console"), ("2", "console"), ("2", "json")]
+)
 @pytest.mark.parametrize("full_log", [full_disk, unread_pipe])
 def test_a_log_that_cannot_be_written_does_not_fail_a_call_or_the_server(
-    workers: str, full_log: Callable[[], AbstractContextManager[int]]
+    workers: str, log_format: str, full_log: Callable[[], AbstractContextManager[int]]
 ) -> None:
+    """In the format "console" there is a message for a person too."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         address = f"127.0.0.1:{probe.getsockname()[1]}"
     flags = ("--grpc-address", address, "--http-address", "none", "--log-level", "debug")
+    flags += ("--log-format", log_format)
     with full_log() as full:
         server = subprocess.Popen(
             command(*flags, "--builtin-encodings", "cl100k_base", "--workers", workers),

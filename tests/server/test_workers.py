@@ -127,6 +127,19 @@ def test_a_killed_worker_fails_no_call_and_its_counts_are_kept(serve: Serve) -> 
     assert ended[0]["replaced_in_seconds"] == 0
 
 
+def test_a_worker_that_hangs_is_killed_and_replaced(serve: Serve) -> None:
+    server = serve(*TWO)
+    hung = workers_of(server)[0]
+    os.kill(hung, signal.SIGSTOP)
+    line = server.wait_for_log("killed a worker whose event loop does not answer", pid=hung)
+    assert (line["worker"], line["level"]) == (0, "error")
+    server.wait_for_metric("bytepair_workers_lost_total", 1)
+    server.wait_for_metric("bytepair_workers", 2)
+    assert server.get("/healthz") == (200, "healthy\n")
+    with connections(server) as channels:
+        assert [count_on(channel) for channel in channels] == [1] * len(channels)
+
+
 def test_a_worker_that_dies_repeatedly_is_restarted_with_growing_delays(serve: Serve) -> None:
     server = serve(*TWO)
     kept = workers_of(server)[0]

@@ -44,7 +44,7 @@ def configure(
         The logger, bound to no values.
     """
     threshold = _LEVELS[level.upper()]
-    lines = _LossyStream(stream)
+    lines = LossyStream(stream)
     shared: list[structlog.typing.Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -94,7 +94,7 @@ class Occasional:
         return True
 
 
-class _LossyStream(io.TextIOBase):
+class LossyStream(io.TextIOBase):
     """A stream that drops a line that cannot be written: the disk is full, or the pipe is full or
     closed. A call never waits or fails because of a log line. Thread-safe."""
 

@@ -110,8 +110,8 @@ def log_start(
         playground=page or "off",
     )
     if settings.log_format == "console":
-        sys.stdout.write(startup_message(settings, loaded, grpc_address, http_address, page))
-        sys.stdout.flush()
+        message = startup_message(settings, loaded, grpc_address, http_address, page)
+        logs.LossyStream(sys.stdout).write(message)
 
 
 def warn_of_expiry(log: logs.Log, expiries: Mapping[str, Expiry]) -> None:

@@ -41,6 +41,10 @@ MIN_BACKOFF_SECONDS: Final = 0.1
 MAX_BACKOFF_SECONDS: Final = 10.0
 #: A worker whose event loop does not answer within this time is unhealthy.
 CHECK_SECONDS: Final = 2.0
+#: The time between two checks of all workers.
+WATCH_SECONDS: Final = 5.0
+#: A worker that is unhealthy for this time is killed, and replaced.
+UNHEALTHY_SECONDS: Final = 20.0
 #: Time to stop, beyond the grace of calls and streams; then a worker is killed.
 STOP_SECONDS: Final = 5.0
 
@@ -72,6 +76,7 @@ class _Worker:
         self.started = 0.0
         self.serving = False
         self.answered = asyncio.Event()
+        self.unhealthy_since: float | None = None
         self.consecutive_deaths = 0
 
     def send(self, message: bytes) -> None:
@@ -139,7 +144,9 @@ class Supervisor:
         with stop_signals(self._stopping, self._log, lambda: self._broadcast(worker.STOP)):
             for child in self._workers:
                 self._start(child)
+            watch = asyncio.create_task(self._watch())
             await self._stopping.wait()
+            watch.cancel()
             await self._drain()
             if server is not None:
                 server.cancel()
@@ -244,6 +251,7 @@ class Supervisor:
         child.control.close()
         child.pid, child.control, child.serving = 0, None, False
         child.answered.set()
+        child.unhealthy_since = None
         self._metrics.forget(child.block)
         self._quota_store.forget(child.number)
         if self._stopping.is_set():
@@ -297,7 +305,26 @@ class Supervisor:
             self._checking = asyncio.create_task(self._ping_all())
         await asyncio.shield(self._checking)
 
+    async def _watch(self) -> None:
+        """Check the workers regularly, and kill those that stay unhealthy: their connections would
+        wait forever."""
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            await self._check()
+            now = asyncio.get_running_loop().time()
+            for child in self._workers:
+                since = child.unhealthy_since
+                if since is not None and now - since >= UNHEALTHY_SECONDS:
+                    self._log.error(
+                        "killed a worker whose event loop does not answer",
+                        worker=child.number,
+                        pid=child.pid,
+                        seconds=round(now - since, 1),
+                    )
+                    os.kill(child.pid, signal.SIGKILL)
+
     async def _ping_all(self) -> None:
+        loop = asyncio.get_running_loop()
         pinged = [child for child in self._workers if child.serving]
         for child in pinged:
             child.answered.clear()
@@ -307,6 +334,11 @@ class Supervisor:
             _, late = await asyncio.wait(waits, timeout=CHECK_SECONDS)
             for task in late:
                 task.cancel()
+            for child in pinged:
+                if child.answered.is_set():
+                    child.unhealthy_since = None
+                elif child.unhealthy_since is None:
+                    child.unhealthy_since = loop.time()
 
     def _is_healthy(self) -> tuple[bool, str]:
         stuck = [
