@@ -83,11 +83,6 @@ class NativeTransport:
             **asdict(limits),
         )
 
-    @property
-    def connections(self) -> int:
-        """Number of open connections."""
-        return self._native.connections
-
     async def start(
         self, address: str, *, shares_port: bool = False, unix_socket_mode: str = "660"
     ) -> str:
