@@ -58,10 +58,9 @@ class Held:
 
 def test_small_requests_stay_on_the_loop_unless_an_encoding_is_slow() -> None:
     async def use(executor: Executor) -> bool:
-        assert executor.is_inline(INLINE)
-        assert not executor.is_inline(INLINE + 1)
+        assert executor.inline_max_bytes == INLINE
         executor.always_on_threads()
-        assert not executor.is_inline(0)
+        assert executor.inline_max_bytes < 0
         return await executor.run("a", 0, on_loop)
 
     assert with_executor(1, use) is False

@@ -81,10 +81,6 @@ class Executor:
         """Compute nothing on the event loop, because an encoding is slow."""
         self.inline_max_bytes = -1
 
-    def is_inline(self, size: int) -> bool:
-        """Whether the event loop computes a request of this size in bytes."""
-        return size <= self.inline_max_bytes
-
     @property
     def tried_max_bytes(self) -> int:
         """Maximum size of a count that is tried on the event loop."""

@@ -68,7 +68,7 @@ class UnaryHandlers:
                 if raw is None or not limiter.accepts:
                     return self._admit(incoming, call, method, outcomes)
                 size = JSON_COST * len(raw) if incoming.is_json else len(raw)
-                is_small = executor.is_inline(size)
+                is_small = size <= executor.inline_max_bytes
                 if is_small:
                     executor.last_small = call.started
                 elif not method.is_count or not executor.may_try(size, call.started):
