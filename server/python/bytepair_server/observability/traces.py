@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opentelemetry.util.types import AttributeValue
 
     from bytepair_server.rpc.call import Call
+    from bytepair_server.transport.interface import Call as Incoming
 
 #: W3C Trace Context: headers of a call.
 TRACEPARENT: Final = "traceparent"
@@ -85,40 +86,36 @@ class Tracer:
         self._extract: Final = TraceContextTextMapPropagator().extract
 
     def record(
-        self,
-        method: str,
-        headers: Mapping[str, str],
-        call: Call,
-        code: str,
-        reason: str,
-        *,
-        is_json: bool,
-    ) -> Parent:
+        self, method: str, incoming: Incoming, call: Call, code: str, reason: str
+    ) -> dict[str, str]:
         """Make the spans of a call that has ended: its own, and within it `admission` and
         `compute`.
 
         Args:
             method: Service and RPC, such as "bytepair.v1.TokenizerService/Count".
-            headers: Its `traceparent` and `tracestate`, if present.
+            incoming: The transport's call, whose headers may name a parent.
             call: The call, which recorded its times.
             code: Its status code's name.
             reason: The reason of its failure; "" for none.
         Returns:
-            The trace and the span, for the log.
+            The fields that name the trace and the span in the log.
         """
         api, start_span = self._api, self._tracer.start_span
         # Calls record a monotonic clock; spans have the time of day.
         ended = time_ns()
         offset = ended - round(perf_counter() * 1e9)
         started = offset + round(call.started * 1e9)
-        context = self._extract(headers) if headers else None
+        context = None
+        if parent_of(incoming.header(TRACEPARENT)) is not None:
+            headers = {name: incoming.header(name) for name in (TRACEPARENT, TRACESTATE)}
+            context = self._extract({name: each for name, each in headers.items() if each})
         span = start_span(method, context, api.SpanKind.SERVER, start_time=started)
         if span.is_recording():
             span.set_attributes(
                 {
                     "rpc.method": method,
                     "rpc.response.status_code": code,
-                    "rpc.system.name": "connectrpc" if is_json else "grpc",
+                    "rpc.system.name": "connectrpc" if incoming.is_json else "grpc",
                     **_peer_attributes(call.peer),
                     "bytepair.request_id": call.request_id,
                     "bytepair.caller": call.caller,
@@ -142,7 +139,7 @@ class Tracer:
                 compute.end(computed)
         span.end(ended)
         found = span.get_span_context()
-        return Parent(f"{found.trace_id:032x}", f"{found.span_id:016x}")
+        return Parent(f"{found.trace_id:032x}", f"{found.span_id:016x}")._asdict()
 
     def close(self) -> None:
         """Send the remaining spans, for some seconds at most."""

@@ -131,10 +131,7 @@ class Outcomes:
     def _unexpected(self, incoming: Incoming, call: Call, error: BaseException) -> Failure:
         self._shared.log.error(
             "unexpected error",
-            rpc=self._rpc,
-            caller=call.caller,
-            encoding=call.encoding,
-            request_id=call.request_id,
+            **self._fields(call),
             error=logs.frames(error),
             **_parent(incoming),
         )
@@ -172,55 +169,39 @@ class Outcomes:
         if self._shared.settings.log_denials:
             self._shared.log.warning(
                 "denied",
-                rpc=self._rpc,
-                caller=call.caller,
+                **self._fields(call),
                 peer=call.peer,
-                encoding=call.encoding,
                 reason=failure.reason,
                 token=failure.token,
-                request_id=call.request_id,
                 **_parent(incoming),
             )
 
     def _end(self, incoming: Incoming, call: Call, code: str, reason: str) -> None:
         """Log and trace the end of a call."""
         if self._tracer is not None:
-            trace = self._traced(self._tracer, incoming, call, code, reason)
+            trace = self._tracer.record(self._method, incoming, call, code, reason)
         elif self._log_call is not None:
             trace = _parent(incoming)
         if self._log_call is not None:
             self._log_call(
                 "call",
-                rpc=self._rpc,
-                caller=call.caller,
-                encoding=call.encoding,
+                **self._fields(call),
                 code=code,
                 reason=reason,
                 ms=round(call.seconds * 1000, 3),
                 input_bytes=call.input_bytes,
                 tokens=call.tokens,
-                request_id=call.request_id,
                 **trace,
             )
 
-    def _traced(
-        self, tracer: traces.Tracer, incoming: Incoming, call: Call, code: str, reason: str
-    ) -> dict[str, str]:
-        """Record the spans of a call. Returns the fields that name them in the log."""
-        headers = {
-            name: value
-            for name in (traces.TRACEPARENT, traces.TRACESTATE)
-            if (value := incoming.header(name)) is not None
+    def _fields(self, call: Call) -> dict[str, str]:
+        """The fields of each log line about a call."""
+        return {
+            "rpc": self._rpc,
+            "caller": call.caller,
+            "encoding": call.encoding,
+            "request_id": call.request_id,
         }
-        span = tracer.record(
-            self._method,
-            headers if _parent(incoming) else {},
-            call,
-            code,
-            reason,
-            is_json=incoming.is_json,
-        )
-        return {"trace_id": span.trace_id, "span_id": span.span_id}
 
 
 def _parent(incoming: Incoming) -> dict[str, str]:
