@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from bytepair_engine import chat
@@ -65,38 +66,33 @@ def _row(
 
 
 def _unknown_encoding(error: engine.UnknownEncoding) -> Failure:
-    name = _quoted(error.name)
-    nearest = ", ".join(error.nearest)
-    if name:
-        among = f", the nearest known: {nearest}" if nearest else ""
-        message = (
-            f"unknown encoding {name!r}{among}; ListEncodings shows what this server has, and its "
-            "operator can add a name under [aliases] of its configuration"
-        )
-    else:
-        example = _EXAMPLE if _EXAMPLE in error.known else next(iter(error.known), "")
-        message = f'no encoding given; set "encoding", such as "{example}"'
-    return Failure(
-        Code.NOT_FOUND,
-        "UNKNOWN_ENCODING",
-        message,
-        {"encoding": name, "nearest": nearest} if nearest else {"encoding": name},
-        field="encoding",
+    example = _EXAMPLE if _EXAMPLE in error.known else next(iter(error.known), "")
+    advice = (
+        "ListEncodings shows what this server has, and its operator can add a name under "
+        "[aliases] of its configuration"
+        if error.name
+        else f'set "encoding", such as "{example}"'
     )
+    return _unknown("UNKNOWN_ENCODING", "encoding", "encoding", error, advice)
 
 
 def _unknown_chat_format(error: chat.UnknownChatFormat) -> Failure:
-    name = _quoted(error.name)
-    nearest = ", ".join(error.nearest)
+    advice = "ListChatFormats shows what this server has"
+    return _unknown("UNKNOWN_CHAT_FORMAT", "format", "chat format", error, advice)
+
+
+def _unknown(
+    reason: str,
+    field: str,
+    what: str,
+    error: engine.UnknownEncoding | chat.UnknownChatFormat,
+    advice: str,
+) -> Failure:
+    name, nearest = _quoted(error.name), ", ".join(error.nearest)
     among = f", the nearest known: {nearest}" if nearest else ""
-    problem = f"unknown chat format {name!r}{among}" if name else "no chat format given"
-    return Failure(
-        Code.NOT_FOUND,
-        "UNKNOWN_CHAT_FORMAT",
-        f"{problem}; ListChatFormats shows what this server has",
-        {"format": name, "nearest": nearest} if nearest else {"format": name},
-        field="format",
-    )
+    problem = f"unknown {what} {name!r}{among}" if name else f"no {what} given"
+    metadata = {field: name, "nearest": nearest} if nearest else {field: name}
+    return Failure(Code.NOT_FOUND, reason, f"{problem}; {advice}", metadata, field=field)
 
 
 def _chat_format_mismatch(error: chat.ChatFormatMismatch) -> Failure:
@@ -218,8 +214,8 @@ def _in_config(error: errors.InConfig) -> Failure:
     )
 
 
+_invalid: Final = partial(_row, Code.INVALID_ARGUMENT)
 _SPECIAL_TOKEN_IN_TEXT: Final = (
-    Code.INVALID_ARGUMENT,
     "SPECIAL_TOKEN_IN_TEXT",
     "the text contains the special token {token!r} at byte {byte_offset}; "
     "DISALLOWED_SPECIAL_AS_TEXT reads it as ordinary text, unless the operator's "
@@ -229,9 +225,7 @@ _SPECIAL_TOKEN_IN_TEXT: Final = (
     "byte_offset",
 )
 
-_invalid_field: Final = _row(
-    Code.INVALID_ARGUMENT, "INVALID_OPTION", "{field}: {problem}", "field", field="{field}"
-)
+_invalid_field: Final = _invalid("INVALID_OPTION", "{field}: {problem}", "field", field="{field}")
 
 #: A row for each type; subclasses need their own.
 TABLE: Final[dict[type[Exception], _ToFailure]] = {
@@ -263,35 +257,31 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
     chat.UnknownChatFormat: _unknown_chat_format,
     chat.ChatFormatMismatch: _chat_format_mismatch,
     chat.InvalidChat: _invalid_chat,
-    chat.TemplateLimit: _row(Code.INVALID_ARGUMENT, "TEMPLATE_LIMIT", "{error}", "limit"),
-    engine.BudgetTooSmall: _row(
-        Code.INVALID_ARGUMENT,
+    chat.TemplateLimit: _invalid("TEMPLATE_LIMIT", "{error}", "limit"),
+    engine.BudgetTooSmall: _invalid(
         "BUDGET_TOO_SMALL",
         "{error}",
         *("needed", "budget", "byte_offset"),
         field="max_tokens",
     ),
-    engine.SpecialTokenFound: _row(*_SPECIAL_TOKEN_IN_TEXT, field="text"),
-    errors.SpecialTokenInSegment: _row(*_SPECIAL_TOKEN_IN_TEXT, field="segments[{index}].text"),
+    engine.SpecialTokenFound: _invalid(*_SPECIAL_TOKEN_IN_TEXT, field="text"),
+    errors.SpecialTokenInSegment: _invalid(*_SPECIAL_TOKEN_IN_TEXT, field="segments[{index}].text"),
     engine.UnknownTokenId: _unknown_token_id,
-    engine.InvalidUnicode: _row(
-        Code.INVALID_ARGUMENT,
+    engine.InvalidUnicode: _invalid(
         "INVALID_UTF8",
         "the tokens' bytes are not UTF-8 at byte {byte_offset}; use DECODE_ERRORS_REPLACE or "
         "as_bytes",
         "byte_offset",
         field="ids",
     ),
-    errors.InvalidText: _row(
-        Code.INVALID_ARGUMENT,
+    errors.InvalidText: _invalid(
         "INVALID_UTF8",
         "{field} is not UTF-8 at byte {byte_offset}",
         "byte_offset",
         field="{field}",
     ),
     errors.InputTooLarge: _input_too_large,
-    errors.PartTooShort: _row(
-        Code.INVALID_ARGUMENT,
+    errors.PartTooShort: _invalid(
         "INPUT_TOO_LARGE",
         "the part of {limit} bytes is too short to decide where the text is cut: send a longer one "
         "(max_unary_bytes of the client), or lower max_tokens",
