@@ -95,7 +95,6 @@ class ChatService:
         options, limit = options_of(request), limit_of(request)
         response = chat_pb2.BatchCountChatResponse(**_naming(entry, chosen))
         for item in request.items:
-            result = response.results.add()
             try:
                 counted = count_chat(
                     messages_of(item.messages),
@@ -109,11 +108,13 @@ class ChatService:
             except InvalidOption:  # of the whole call
                 raise
             except Exception as error:
-                result.error.CopyFrom(item_error(error, call))
+                response.results.add(error=item_error(error, call))
                 continue
-            result.count = counted.count
-            result.limit_exceeded = counted.limit_exceeded
-            result.accuracy = ACCURACY[counted.accuracy]
+            response.results.add(
+                count=counted.count,
+                limit_exceeded=counted.limit_exceeded,
+                accuracy=ACCURACY[counted.accuracy],
+            )
             call.tokens += counted.count
         return response.SerializeToString()
 

@@ -138,12 +138,9 @@ class Service:
         limits.check("ids", len(ids), self._settings.max_ids, "ids")
         decoded = _decode(entry, ids, errors, request.skip_special_tokens)
         call.tokens = len(ids)
-        response = tokenizer_pb2.DecodeResponse(encoding=entry.name, fingerprint=entry.fingerprint)
-        if isinstance(decoded, str):
-            response.text = decoded
-        else:
-            response.data = decoded
-        return response.SerializeToString()
+        return tokenizer_pb2.DecodeResponse(
+            **decoded, encoding=entry.name, fingerprint=entry.fingerprint
+        ).SerializeToString()
 
     def batch_decode(self, parsed: ParsedItems, call: Call) -> bytes:
         request, items = parsed
@@ -155,17 +152,13 @@ class Service:
             encoding=entry.name, fingerprint=entry.fingerprint
         )
         for ids in items:
-            result = response.results.add()
             try:
                 decoded = _decode(entry, ids, errors, request.skip_special_tokens)
             except Exception as error:
-                result.error.CopyFrom(item_error(error, call))
-                continue
-            call.tokens += len(ids)
-            if isinstance(decoded, str):
-                result.text = decoded
+                response.results.add(error=item_error(error, call))
             else:
-                result.data = decoded
+                response.results.add(**decoded)
+                call.tokens += len(ids)
         return response.SerializeToString()
 
     # Encodings and tokens
@@ -257,13 +250,14 @@ def _decode(
     ids: Sequence[int],
     errors: Literal["replace", "strict"] | None,
     skip_special_tokens: bool,
-) -> str | bytes:
+) -> dict[str, Any]:
+    """The field of an answer: `text`, or `data` if `errors` is None."""
     encoding = entry.encoding
     kept = encoding.without_special(ids) if skip_special_tokens else ids
     try:
         if errors is None:
-            return encoding.decode_bytes(kept)
-        return encoding.decode(kept, errors=errors)
+            return {"data": encoding.decode_bytes(kept)}
+        return {"text": encoding.decode(kept, errors=errors)}
     except UnknownTokenId as error:
         # Its index refers to the ids that were kept; report the index in the request.
         raise UnknownTokenId(error.token_id, list(ids).index(error.token_id)) from None
