@@ -6,12 +6,12 @@ import asyncio
 import os
 import resource
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 import uvloop
 
-from bytepair_server.auth.tls import Expiry
+from bytepair_server.auth import tls
 from bytepair_server.catalog import Catalog, SelfTestFailed
 from bytepair_server.config import loader
 from bytepair_server.config.loader import Configuration, ConfigurationError
@@ -42,10 +42,8 @@ def run(arguments: Sequence[str]) -> int:
             for variable, meant in configuration.ignored_variables.items():
                 hint = f"; did you mean {meant}?" if meant else ""
                 sys.stderr.write(f"ignored: variable {variable} names no setting{hint}\n")
-            for setting, expiry in expiries.items():
-                if expiry.is_soon:
-                    when = expiry.time.isoformat()
-                    sys.stderr.write(f"{setting}: a certificate expires soon, at {when}\n")
+            for setting, when in tls.soon(expiries).items():
+                sys.stderr.write(f"{setting}: a certificate expires soon, at {when}\n")
             sys.stdout.write("configuration is good\n")
             return 0
         count = worker_count(configuration.settings)
@@ -75,7 +73,7 @@ async def _serve(configuration: Configuration) -> bool:
         return await server.run(stopping)
 
 
-def _check(configuration: Configuration) -> tuple[Catalog, Mapping[str, Expiry]]:
+def _check(configuration: Configuration) -> tuple[Catalog, tls.Expiries]:
     worker_count(configuration.settings)
     # --check-config always reports a bad encoding.
     strict = configuration.settings.model_copy(update={"serve_without_bad_encodings": False})

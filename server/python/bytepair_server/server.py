@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -132,7 +132,7 @@ class Server:
         self._unary: Final = UnaryHandlers(shared)
         self._streams: Final = StreamHandlers(shared)
         self._transport: Transport | None = None
-        self._expiries: Mapping[str, tls.Expiry] = {}
+        self._expiries: tls.Expiries = {}
         self._warnings: Final = logs.Occasional()
 
     async def start(self) -> None:
@@ -291,10 +291,10 @@ class Server:
         self._transport.replace_tls(files)
         warn_of_expiry(self._log, self._measure_expiries(files))
 
-    def _measure_expiries(self, files: TlsFiles) -> Mapping[str, tls.Expiry]:
+    def _measure_expiries(self, files: TlsFiles) -> tls.Expiries:
         expiries = tls.expiries(files)
-        for setting, expiry in expiries.items():
-            self._metrics.certificate_expiry.labels(setting).set(expiry.time.timestamp())
+        for setting, time in expiries.items():
+            self._metrics.certificate_expiry.labels(setting).set(time.timestamp())
         return expiries
 
     def _log_fault(self, error: BaseException) -> None:
@@ -336,7 +336,7 @@ class Server:
         )
 
 
-def verify(settings: Settings, base_dir: Path) -> tuple[Callers, Catalog, Mapping[str, tls.Expiry]]:
+def verify(settings: Settings, base_dir: Path) -> tuple[Callers, Catalog, tls.Expiries]:
     """Load everything that the settings name, and check it, before ports are bound.
 
     Returns:

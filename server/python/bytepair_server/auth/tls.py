@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,17 +19,8 @@ if TYPE_CHECKING:
 #: A certificate that expires within this time is a warning; the alert has the same time.
 _SOON: Final = timedelta(days=14)
 
-
-@dataclass(frozen=True, slots=True)
-class Expiry:
-    """The time at which a certificate expires."""
-
-    time: datetime
-
-    @property
-    def is_soon(self) -> bool:
-        """Whether an operator has to act: less than two weeks are left."""
-        return self.time < datetime.now(UTC) + _SOON
+#: When certificates expire, by the setting that names their file.
+Expiries = Mapping[str, datetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +68,10 @@ class TlsPaths:
                     f"tls_client_ca_file {self.client_ca}: holds no certificates in PEM"
                     f"{_problem(error)}"
                 ) from None
-            _check_authorities(f"tls_client_ca_file {self.client_ca}", material.client_authorities)
+            if found := _authorities(material.client_authorities):
+                # gRPC would close every connection without a message.
+                setting = f"tls_client_ca_file {self.client_ca}"
+                _check_time(setting, found, "every client certificate would be rejected")
         if self._read() != material:
             raise ConfigurationError("tls_cert_file: a TLS file changed while it was read")
         return material
@@ -109,17 +103,22 @@ def paths(settings: Settings, base_dir: Path) -> TlsPaths | None:
     return TlsPaths(base_dir / certificates, base_dir / key, None if ca is None else base_dir / ca)
 
 
-def expiries(files: TlsFiles) -> dict[str, Expiry]:
+def expiries(files: TlsFiles) -> Expiries:
     """When the server's own certificate and the first of the authorities expire, by setting.
     `files` were returned by `TlsPaths.read`."""
     from cryptography import x509  # imported late, see `_check`
 
     own = x509.load_pem_x509_certificate(files.certificate)
-    found = {"tls_cert_file": Expiry(own.not_valid_after_utc)}
+    found = {"tls_cert_file": own.not_valid_after_utc}
     if authorities := _authorities(files.client_authorities):
-        ends = (each.not_valid_after_utc for each in authorities)
-        found["tls_client_ca_file"] = Expiry(min(ends))
+        found["tls_client_ca_file"] = min(each.not_valid_after_utc for each in authorities)
     return found
+
+
+def soon(expiries: Expiries) -> dict[str, str]:
+    """Those times, for people, at which an operator must act: less than two weeks are left."""
+    until = datetime.now(UTC) + _SOON
+    return {setting: time.isoformat() for setting, time in expiries.items() if time < until}
 
 
 def _check(setting: str, chain: bytes) -> None:
@@ -145,12 +144,6 @@ def _check(setting: str, chain: bytes) -> None:
             f"{setting}: gRPC does not support this key; use RSA, or EC with P-256 or P-384"
         )
     _check_time(setting, [own], "every client would reject it")
-
-
-def _check_authorities(setting: str, bundle: bytes) -> None:
-    """Check a bundle as `_check_time` does: gRPC would close every connection without a message."""
-    if found := _authorities(bundle):
-        _check_time(setting, found, "every client certificate would be rejected")
 
 
 def _authorities(bundle: bytes) -> list[x509.Certificate]:

@@ -6,15 +6,14 @@ import ipaddress
 import resource
 import shutil
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from bytepair_engine import can_stream
 
 from bytepair_server import __version__
+from bytepair_server.auth import tls
 from bytepair_server.auth.callers import Callers
-from bytepair_server.auth.tls import Expiry
 from bytepair_server.catalog import Catalog
 from bytepair_server.config.loader import Configuration
 from bytepair_server.config.settings import Settings
@@ -46,7 +45,7 @@ def log_start(
     known: Callers,
     loaded: Catalog,
     *,
-    expiries: Mapping[str, Expiry],
+    expiries: tls.Expiries,
     grpc_address: str,
     http_address: str,
     workers: int,
@@ -114,15 +113,10 @@ def log_start(
         logs.LossyStream(sys.stdout).write(message)
 
 
-def warn_of_expiry(log: logs.Log, expiries: Mapping[str, Expiry]) -> None:
+def warn_of_expiry(log: logs.Log, expiries: tls.Expiries) -> None:
     """Log a warning for each setting whose certificate expires soon."""
-    for setting, expiry in expiries.items():
-        if expiry.is_soon:
-            log.warning(
-                "a TLS certificate expires soon: replace it",
-                setting=setting,
-                expires=expiry.time.isoformat(),
-            )
+    for setting, when in tls.soon(expiries).items():
+        log.warning("a TLS certificate expires soon: replace it", setting=setting, expires=when)
 
 
 def startup_message(
