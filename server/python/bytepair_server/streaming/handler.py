@@ -14,6 +14,7 @@ from typing import Any, Final, Self, TypeVar
 
 from bytepair_server.admission.limiter import Limiter
 from bytepair_server.auth.quotas import Quota
+from bytepair_server.config.settings import Settings
 from bytepair_server.errors import InputTooLarge, InvalidField, StreamIdle
 from bytepair_server.rpc.options import Options
 from bytepair_server.rpc.outcome import Outcomes, Shared, trailers
@@ -51,20 +52,20 @@ class OpenStream:
         idle: Whether it is being cancelled because it was idle.
     """
 
-    def __init__(self, limiter: Limiter, idle_seconds: float, max_message_bytes: int) -> None:
-        """Track the current task, and cancel it after `idle_seconds` without a message; 0: never.
-        On exit the reason for its cancellation is raised."""
-        self._max_message_bytes: Final = max_message_bytes
+    def __init__(self, limiter: Limiter, settings: Settings) -> None:
+        """Track the current task, and cancel it after `stream_idle_seconds` without a message. On
+        exit the reason for its cancellation is raised."""
+        self._settings: Final = settings
         self._limiter: Final = limiter
-        self._idle_seconds: Final = idle_seconds
+        self._idle_seconds: Final = settings.stream_idle_seconds
         self._loop: Final = asyncio.get_running_loop()
         self._task: Final = limiter.track(is_stream=True)
         self._held = 0
         self.active_at = self._loop.time()
         self._is_working = self.idle = False
         self._timer: asyncio.TimerHandle | None = None
-        if idle_seconds:
-            self._timer = self._loop.call_later(idle_seconds, self._check_idle)
+        if self._idle_seconds:
+            self._timer = self._loop.call_later(self._idle_seconds, self._check_idle)
 
     def __enter__(self) -> Self:
         return self
@@ -76,7 +77,7 @@ class OpenStream:
             self._timer.cancel()
         if isinstance(error, BrokenStream):
             if error.code == RESOURCE_EXHAUSTED:
-                limit = self._max_message_bytes
+                limit = self._settings.max_message_bytes
                 raise InputTooLarge("message", None, limit, "bytes") from None
             raise InvalidField("message", str(error)) from None
         if isinstance(error, asyncio.CancelledError) and self.idle:
@@ -144,8 +145,7 @@ class StreamHandlers:
                     if quota is not None:
                         quota.enter(0, is_stream=True)
                         cleanups.callback(quota.leave, is_stream=True)
-                    limit = shared.settings.max_message_bytes
-                    with OpenStream(limiter, self._idle_seconds, limit) as stream:
+                    with OpenStream(limiter, shared.settings) as stream:
                         if not limiter.is_open:
                             await stream.working(limiter.wait_until_open())
                         assert self.options is not None  # the limiter opens once they are set
