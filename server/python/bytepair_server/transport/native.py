@@ -90,7 +90,7 @@ class NativeTransport:
         listener = ports.listen(address, share=shares_port, unix_socket_mode=unix_socket_mode)
         is_unix = listener.family == socket.AF_UNIX
         if not is_unix:
-            address = f"{address.rpartition(':')[0]}:{listener.getsockname()[1]}"
+            address = ports.with_port(address, listener)
         self._loop.add_reader(self._wake, self._ready)
         self._native.start(listener.detach(), is_unix)
         return address

@@ -19,33 +19,26 @@ BACKLOG: Final = 1024
 CAN_SHARE: Final = sys.platform == "linux"
 
 
-class SharedPort:
-    """A port that is reserved before the workers listen on it.
+def reserve(address: str) -> socket.socket:
+    """Bind a port that several processes will share, until the socket is closed.
 
-    Attributes:
-        address: Where processes are to listen, with the port that was chosen.
+    Args:
+        address: "host:port"; port 0: any free one.
+    Raises:
+        ConfigurationError: It cannot be listened at, or another process does.
     """
+    try:
+        # First without SO_REUSEPORT, which must fail if another process listens: with it two
+        # servers of one user could share the port, and each would get some of the calls.
+        _bound(address, share=False).close()
+        return _bound(address, share=True)
+    except (OSError, UnicodeError) as error:
+        raise unavailable(address, _reason(error)) from None
 
-    def __init__(self, address: str) -> None:
-        """Reserve the port.
 
-        Args:
-            address: "host:port"; port 0: any free one.
-        Raises:
-            ConfigurationError: It cannot be listened at, or another process does.
-        """
-        try:
-            # First without SO_REUSEPORT, which must fail if another process listens: with it two
-            # servers of one user could share the port, and each would get some of the calls.
-            _bound(address, share=False).close()
-            self._held: Final = _bound(address, share=True)
-        except (OSError, UnicodeError) as error:
-            raise unavailable(address, _reason(error)) from None
-        self.address: Final = f"{address.rpartition(':')[0]}:{self._held.getsockname()[1]}"
-
-    def close(self) -> None:
-        """Release the port."""
-        self._held.close()
+def with_port(address: str, bound: socket.socket) -> str:
+    """The address with the port of a socket that is bound to it."""
+    return f"{address.rpartition(':')[0]}:{bound.getsockname()[1]}"
 
 
 def unavailable(address: str, reason: str) -> ConfigurationError:

@@ -24,7 +24,7 @@ from bytepair_server.observability.http import Pages, listen, serve, shown_addre
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.observability.startup import log_start
 from bytepair_server.server import Inherited, verify
-from bytepair_server.transport.ports import CAN_SHARE, SharedPort
+from bytepair_server.transport.ports import CAN_SHARE, reserve, with_port
 from bytepair_server.workers import cores, worker
 from bytepair_server.workers.shared_memory import Block
 from bytepair_server.workers.shared_quotas import QuotaStore
@@ -105,7 +105,8 @@ class Supervisor:
         settings = configuration.settings
         self._configuration: Final = configuration
         self._log: Final = logs.configure(settings.log_format, settings.log_level)
-        self._port: Final = SharedPort(settings.grpc_address)
+        self._port: Final = reserve(settings.grpc_address)
+        self._address: Final = with_port(settings.grpc_address, self._port)
         self._http = None if settings.http_address == NO_ADDRESS else listen(settings.http_address)
         verified = verify(settings, configuration.base_dir)
         self._callers, self._loaded, self._expiries = verified
@@ -197,7 +198,7 @@ class Supervisor:
                 asyncio._set_running_loop(None)
                 ours.close()
                 inherited = Inherited(
-                    self._port.address,
+                    self._address,
                     self._loaded,
                     Metrics((child.block,)),
                     self._quota_store,
@@ -364,7 +365,7 @@ class Supervisor:
             self._callers,
             self._loaded,
             expiries=self._expiries,
-            grpc_address=self._port.address,
+            grpc_address=self._address,
             http_address="" if self._http is None else shown_address(self._http),
             workers=len(self._workers),
         )
