@@ -139,7 +139,7 @@ class Tracer:
                 compute.end(computed)
         span.end(ended)
         found = span.get_span_context()
-        return Parent(f"{found.trace_id:032x}", f"{found.span_id:016x}")._asdict()
+        return {"trace_id": f"{found.trace_id:032x}", "span_id": f"{found.span_id:016x}"}
 
     def close(self) -> None:
         """Send the remaining spans, for some seconds at most."""
