@@ -19,6 +19,7 @@ from bytepair_server.transport.interface import (
     Kind,
     Limits,
     Method,
+    Setup,
     Status,
     TlsFiles,
 )
@@ -227,13 +228,14 @@ async def main() -> None:
     if wanted.use_tls:
         credentials, authority = wanted.server_creds, wanted.client_tls_cert
         tls = TlsFiles(credentials.cert, credentials.key, authority, bool(authority))
-    transport = NativeTransport(
+    setup = Setup(
         methods(limit),
         Limits(max_message_bytes=limit),
         lambda error: traceback.print_exception(error),
         lambda *evicted: print(*evicted, file=sys.stderr),
         tls,
     )
+    transport = NativeTransport(setup)
     host, _, port = (await transport.start("127.0.0.1:0")).rpartition(":")
     answer = compat.ServerCompatResponse(
         host=host, port=int(port), pem_cert=wanted.server_creds.cert if wanted.use_tls else b""

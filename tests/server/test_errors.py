@@ -23,7 +23,7 @@ from bytepair_server.observability.metrics import Metrics
 from bytepair_server.rpc import status
 from bytepair_server.rpc.handler import UnaryHandlers
 from bytepair_server.rpc.outcome import Shared
-from bytepair_server.transport.interface import Limits
+from bytepair_server.transport.interface import Limits, Setup
 from bytepair_server.transport.native import NativeTransport
 from conftest import Serve
 from support.failures import Failed, failure, read
@@ -304,7 +304,8 @@ def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
         )
         handlers = UnaryHandlers(shared)
         faults: list[BaseException] = []
-        transport = NativeTransport(handlers.methods(), Limits(), faults.append, lambda *_: None)
+        setup = Setup(handlers.methods(), Limits(), faults.append, lambda *_: None)
+        transport = NativeTransport(setup)
         address = await transport.start("127.0.0.1:0")
         async with grpc.aio.insecure_channel(address) as channel:
             method: Any = channel.unary_unary(ENCODE)

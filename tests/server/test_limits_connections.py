@@ -15,7 +15,7 @@ import grpc
 import pytest
 from bytepair.v1 import tokenizer_pb2
 from bytepair_server.config.settings import Settings
-from bytepair_server.transport.interface import Kind, Limits, Method
+from bytepair_server.transport.interface import Kind, Limits, Method, Setup
 from bytepair_server.transport.native import NativeTransport
 from conftest import Serve
 from support import http2
@@ -280,7 +280,7 @@ def test_a_peer_that_falls_silent_is_not_waited_for(
 
     async def run() -> str:
         methods = [Method(f"{http2.SERVICE[1:]}Count", kind, lambda _: None)]
-        transport = NativeTransport(methods, limits, lambda _: None, lambda *_: None)
+        transport = NativeTransport(Setup(methods, limits, lambda _: None, lambda *_: None))
         address = await transport.start("127.0.0.1:0")
         try:
             return await asyncio.to_thread(read, address)

@@ -44,6 +44,7 @@ from bytepair_server.transport.interface import (
     REFUSED,
     Limits,
     Method,
+    Setup,
     TlsFiles,
     Transport,
 )
@@ -272,7 +273,7 @@ class Server:
             self._expiries = self._measure_expiries(material)
         limits = Limits.of(settings, self._executor.tried_max_bytes)
         files = playground.files() if playground.is_on(settings, self._callers) else ()
-        return make(methods, limits, self._log_fault, self._log_closed, material, files)
+        return make(Setup(methods, limits, self._log_fault, self._log_closed, material, files))
 
     def _make_reloaders(self) -> list[Reloader]:
         settings, base_dir, found = self._settings, self._configuration.base_dir, []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import defaultdict, deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any, Final
@@ -22,12 +22,10 @@ from bytepair_server.transport import ports
 from bytepair_server.transport.interface import (
     AtOnce,
     BrokenStream,
-    File,
     Kind,
     Limits,
     Method,
-    OnClosed,
-    OnFault,
+    Setup,
     Status,
     TlsFiles,
     Trailers,
@@ -57,21 +55,10 @@ _CACHED_PEERS: Final = 1024
 class GrpcioTransport:
     """A `Transport`."""
 
-    def __init__(
-        self,
-        methods: Sequence[Method],
-        limits: Limits,
-        on_fault: OnFault,
-        _: OnClosed,
-        tls: TlsFiles | None = None,
-        __: Sequence[File] = (),
-    ) -> None:
+    def __init__(self, setup: Setup) -> None:
         """See `Transport`. It applies the limits that gRPC supports, closes no connections, and
         serves no files."""
-        self._methods: Final = tuple(methods)
-        self._limits: Final = limits
-        self._on_fault: Final = on_fault
-        self._tls: Final = tls
+        self._setup: Final = setup
         #: Changed files, which gRPC's threads fetch.
         self._changed: Final[deque[TlsFiles]] = deque(maxlen=1)
         self._server: grpc.aio.Server | None = None
@@ -80,9 +67,10 @@ class GrpcioTransport:
         self, address: str, *, shares_port: bool = False, unix_socket_mode: str = "660"
     ) -> str:
         """See `Transport`."""
-        server = grpc.aio.server(options=_options(self._limits, shares_port=shares_port))
+        tls = self._setup.tls
+        server = grpc.aio.server(options=_options(self._setup.limits, shares_port=shares_port))
         services: dict[str, dict[str, Any]] = defaultdict(dict)
-        for method in self._methods:
+        for method in self._setup.methods:
             service, _, name = method.path.rpartition("/")
             services[service][name] = self._handler(method)
         server.add_generic_rpc_handlers(
@@ -91,13 +79,13 @@ class GrpcioTransport:
         is_unix = address.startswith("unix:")
         try:
             with ports.created_with(int(unix_socket_mode, 8)) if is_unix else nullcontext():
-                if self._tls is None:
+                if tls is None:
                     port = server.add_insecure_port(address)
                 else:
                     credentials = grpc.dynamic_ssl_server_credentials(
-                        _configuration(self._tls),
+                        _configuration(tls),
                         self._fetch,  # type: ignore[arg-type]  # its types forbid None
-                        require_client_authentication=self._tls.client_certificate_required,
+                        require_client_authentication=tls.client_certificate_required,
                     )
                     port = server.add_secure_port(address, credentials)
         except RuntimeError:
@@ -150,7 +138,7 @@ class GrpcioTransport:
             if handling is not None:
                 await handling
         except Exception as error:
-            self._on_fault(error)
+            self._setup.on_fault(error)
             call.fail(Status(_INTERNAL, "internal error"))
         await call.end()
 

@@ -187,27 +187,33 @@ CLOSED: Final = "closed"
 OnClosed = Callable[[str, str, str], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a transport serves, and whom it tells.
+
+    Attributes:
+        methods: Every RPC.
+        limits: The limits on peers.
+        on_fault: Called with an exception of a handler, whose call fails with INTERNAL.
+        on_closed: See `OnClosed`.
+        tls: The TLS files; None for plain text.
+        files: Static files that browsers may get.
+    """
+
+    methods: Sequence[Method]
+    limits: Limits
+    on_fault: OnFault
+    on_closed: OnClosed
+    tls: TlsFiles | None = None
+    files: Sequence[File] = ()
+
+
 class Transport(Protocol):
     """A transport for the current event loop. Make it after forking."""
 
-    def __init__(
-        self,
-        methods: Sequence[Method],
-        limits: Limits,
-        on_fault: OnFault,
-        on_closed: OnClosed,
-        tls: TlsFiles | None = None,
-        files: Sequence[File] = (),
-    ) -> None:
+    def __init__(self, setup: Setup) -> None:
         """Bind nothing yet.
 
-        Args:
-            methods: Every RPC.
-            limits: The limits on peers.
-            on_fault: Called with an exception of a handler, whose call fails with INTERNAL.
-            on_closed: See `OnClosed`.
-            tls: The TLS files; None for plain text.
-            files: Static files that browsers may get.
         Raises:
             ConfigurationError: The certificate, the key or an authority cannot be used.
         """

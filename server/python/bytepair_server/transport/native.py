@@ -20,12 +20,8 @@ from bytepair_server.transport import ports
 from bytepair_server.transport.interface import (
     AtOnce,
     BrokenStream,
-    File,
     Kind,
-    Limits,
-    Method,
-    OnClosed,
-    OnFault,
+    Setup,
     TlsFiles,
     Trailers,
 )
@@ -58,29 +54,21 @@ _ENDED, _CLOSED = _transport.ENDED, _transport.CLOSED
 class NativeTransport:
     """A transport for the current event loop. Make it after forking."""
 
-    def __init__(
-        self,
-        methods: Sequence[Method],
-        limits: Limits,
-        on_fault: OnFault,
-        on_closed: OnClosed,
-        tls: TlsFiles | None = None,
-        files: Sequence[File] = (),
-    ) -> None:
+    def __init__(self, setup: Setup) -> None:
         """See `Transport`."""
-        self._methods: Final = tuple(methods)
-        self._on_fault: Final = on_fault
-        self._on_closed: Final = on_closed
+        self._methods: Final = tuple(setup.methods)
+        self._on_fault: Final = setup.on_fault
+        self._on_closed: Final = setup.on_closed
         self._calls: Final[dict[int, NativeUnaryCall | NativeStreamCall]] = {}
         self._wake: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._loop: Final = asyncio.get_running_loop()
         self._open_until = 0.0  # the event loop's time
         self._native: Final = _transport.Transport(
-            [(method.path, str(method.kind), method.has_no_side_effects) for method in methods],
-            [(file.path, list(file.headers), file.content) for file in files],
+            [(each.path, str(each.kind), each.has_no_side_effects) for each in setup.methods],
+            [(file.path, list(file.headers), file.content) for file in setup.files],
             self._wake,
-            None if tls is None else astuple(tls),
-            **asdict(limits),
+            None if setup.tls is None else astuple(setup.tls),
+            **asdict(setup.limits),
         )
 
     async def start(
