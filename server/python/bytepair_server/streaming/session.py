@@ -17,9 +17,6 @@ from bytepair_server.rpc.status import failure_of
 
 T = TypeVar("T")
 
-#: Maximum size of a first message that the event loop computes: compiling many special tokens or
-#: stop strings takes milliseconds.
-_CONFIG_INLINE_MAX_BYTES: Final = 1024
 _NO_CONFIG: Final = "the first message must set it"
 
 
@@ -37,6 +34,9 @@ class Session(ABC):
 
     _REQUEST: ClassVar[Any]
     _RESPONSE: ClassVar[Any]
+    #: Maximum size of a first message that the event loop computes: compiling many special tokens
+    #: or stop strings takes milliseconds.
+    _FIRST_INLINE_MAX_BYTES: ClassVar = 1024
 
     def __init__(self, options: Options, call: Call, inline_max_bytes: int) -> None:
         """Start a session, which its first message configures."""
@@ -48,7 +48,7 @@ class Session(ABC):
         self.fault: Exception | None = None
         self._stream: Any = None  # the engine's; the first message configures it
         self._naming = b""  # the end of the first answer: the encoding's name and fingerprint
-        self.inline_max_bytes = min(inline_max_bytes, _CONFIG_INLINE_MAX_BYTES)
+        self.inline_max_bytes = min(inline_max_bytes, self._FIRST_INLINE_MAX_BYTES)
 
     def take(self, raw: bytes) -> bytes | None:
         """Process a message.

@@ -25,9 +25,8 @@ from bytepair_server.auth.policy import AS_TEXT, REJECT, SpecialRule
 from bytepair_server.catalog import Entry
 from bytepair_server.errors import InConfig, InvalidField, InvalidText, NoSplitPoint
 from bytepair_server.rpc import wire
-from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.context_options import ChunkWriter, split_options
-from bytepair_server.rpc.options import Options, limit_of
+from bytepair_server.rpc.options import limit_of
 from bytepair_server.streaming.session import Session
 
 T = TypeVar("T")
@@ -41,12 +40,8 @@ class TextSession(Session):
     """The base of streams of text. Buffered text is never certain output."""
 
     _DEFAULT_ACTION: ClassVar[int]
-
-    def __init__(self, options: Options, call: Call, inline_max_bytes: int) -> None:
-        super().__init__(options, call, inline_max_bytes)
-        self._detector: SpecialTokenDetector | None = None
-        # Not on the event loop: the first message may compile a thousand special tokens.
-        self.inline_max_bytes = -1
+    _FIRST_INLINE_MAX_BYTES = -1  # it may compile a thousand special tokens
+    _detector: SpecialTokenDetector | None = None
 
     @abstractmethod
     def _open(self, entry: Entry, rule: SpecialRule, config: Any) -> Any:
