@@ -134,19 +134,19 @@ class Policy:
         self,
         caller: str,
         entry: Entry,
-        allowed: Sequence[str],
         action: int,
         default_action: int,
+        allowed: Sequence[str] = (),
         *,
-        add_special_tokens: bool,
+        add_special_tokens: bool = False,
     ) -> SpecialRule:
         """Decide how special tokens in a call's text are treated: by its own action, its RPC's
         default, or REJECT if the configuration requires that.
 
         Args:
-            allowed: The request's `allowed_special`.
             action: The request's `disallowed_special`.
             default_action: The action if that is unset: REJECT or AS_TEXT.
+            allowed: The request's `allowed_special`.
         Raises:
             SpecialTokenNotPermitted: See `permit`.
             InvalidField: `action` is not a value of the enum.

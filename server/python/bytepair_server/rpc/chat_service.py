@@ -200,12 +200,7 @@ class ChatService:
         if expected and expected != chosen.fingerprint:
             raise FormatMismatch(chosen.name, expected, chosen.fingerprint)
         rule = self._options.policy.rule(
-            call.caller,
-            entry,
-            (),
-            request.disallowed_special,
-            default_action,
-            add_special_tokens=False,
+            call.caller, entry, request.disallowed_special, default_action
         )
         return entry, chosen, rule["disallowed_special"]
 

@@ -86,9 +86,9 @@ class Options:
         rule = self.policy.rule(
             call.caller,
             entry,
-            allowed,
             request.disallowed_special,
             default_action,
+            allowed,
             add_special_tokens=request.add_special_tokens,
         )
         if rule["allowed_special"] or (rule["add_special_tokens"] and entry.encoding.template):
