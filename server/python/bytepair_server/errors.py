@@ -144,7 +144,6 @@ class NoSplitPoint(RequestRejected):
 
     limit: int
     setting: str = ""
-    field: str = "text"
 
 
 @dataclass(eq=False)

@@ -165,10 +165,10 @@ def _no_split_point(error: errors.NoSplitPoint) -> Failure:
     return Failure(
         Code.INVALID_ARGUMENT,
         "INPUT_TOO_LARGE",
-        f"{error.field} has more than {error.limit} bytes without a split point, such as one "
+        f"text has more than {error.limit} bytes without a split point, such as one "
         f"endless word{advice}",
-        {"field": error.field, "limit": str(error.limit)},
-        field=error.field,
+        {"field": "text", "limit": str(error.limit)},
+        field="text",
     )
 
 
