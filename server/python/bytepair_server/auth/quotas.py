@@ -10,6 +10,7 @@ The use is in the quota store, which all workers share: a caller has one quota f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import ceil
 from time import monotonic
 from typing import Final
@@ -30,36 +31,33 @@ _REQUESTS: Final = 0
 _STREAMS: Final = 1
 
 
+@dataclass(frozen=True, slots=True)
 class Bucket:
-    """A token bucket in two cells: the tokens that are missing, and the time of that value."""
+    """A token bucket in two shared cells.
 
-    __slots__ = ("_burst", "_cells", "_clock", "rate")
+    Attributes:
+        rate: Tokens per second, above 0.
+        burst: Capacity in tokens, above 0.
+        cells: The tokens that are missing, and the time of that value. Zeros are a full bucket.
+        clock: A monotonic clock in seconds that all processes share.
+    """
 
-    def __init__(self, rate: float, burst: float, cells: Cells, clock: Clock) -> None:
-        """Open a bucket in shared cells.
-
-        Args:
-            rate: Tokens per second, above 0.
-            burst: Capacity in tokens, above 0.
-            cells: Its two cells. Zeros are a full bucket.
-            clock: A monotonic clock in seconds that all processes share.
-        """
-        self.rate: Final = rate
-        self._burst: Final = burst
-        self._cells: Final = cells
-        self._clock: Final = clock
+    rate: float
+    burst: float
+    cells: Cells
+    clock: Clock
 
     def wait(self, cost: float) -> float:
         """Seconds until `cost` tokens can be taken; 0 if they can be taken now."""
-        missing, then = self._cells
-        now = self._clock()
+        missing, then = self.cells
+        now = self.clock()
         missing = max(0.0, missing - (now - then) * self.rate)
-        self._cells[0], self._cells[1] = missing, now
-        return max(0.0, min(cost, self._burst) - (self._burst - missing)) / self.rate
+        self.cells[0], self.cells[1] = missing, now
+        return max(0.0, min(cost, self.burst) - (self.burst - missing)) / self.rate
 
     def take(self, cost: float) -> None:
         """Take tokens. The bucket may go into debt."""
-        self._cells[0] += cost
+        self.cells[0] += cost
 
 
 class Quota:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,34 +23,27 @@ from bytepair_server.observability.metrics import Metrics
 CHECK_SECONDS: Final = 0.5
 
 
+@dataclass
 class Reloader:
-    """Reloads files that belong together while `run` runs."""
+    """Reloads files that belong together while `run` runs. Make it before they are first loaded, so
+    that no change is missed.
 
-    def __init__(
-        self,
-        what: str,
-        paths: Sequence[Path],
-        read: Callable[[], Any],
-        use: Callable[[Any], None],
-        metrics: Metrics,
-        log: logs.Log,
-    ) -> None:
-        """Remember the present content of the files. Make the reloader before they are first
-        loaded, so that no change is missed.
+    Attributes:
+        what: The name of the files in the log and in metrics.
+        read: Loads them; raises ConfigurationError. Runs on a thread.
+        use: Receives the loaded value. Runs on the event loop.
+    """
 
-        Args:
-            what: The name of the files in the log and in metrics.
-            read: Loads them; raises ConfigurationError. Runs on a thread.
-            use: Receives the loaded value. Runs on the event loop.
-        """
-        self._what: Final = what
-        self._paths: Final = paths
-        self._read: Final = read
-        self._use: Final = use
-        self._metrics: Final = metrics
-        self._log: Final = log
-        self._seen = self._last = _contents(paths)
-        metrics.reload_failed.labels(what).set(0)
+    what: str
+    paths: Sequence[Path]
+    read: Callable[[], Any]
+    use: Callable[[Any], None]
+    metrics: Metrics
+    log: logs.Log
+
+    def __post_init__(self) -> None:
+        self._seen = self._last = _contents(self.paths)
+        self.metrics.reload_failed.labels(self.what).set(0)
 
     async def run(self) -> None:
         """Check regularly, until cancelled."""
@@ -60,26 +54,26 @@ class Reloader:
     async def check(self) -> None:
         """Check the files once."""
         # Before they are loaded: the next check sees a change that happens in between.
-        found = await asyncio.to_thread(_contents, self._paths)
+        found = await asyncio.to_thread(_contents, self.paths)
         is_steady, self._last = found == self._last, found
         if not is_steady or found == self._seen:
             return
         self._seen = found
         try:
-            self._use(await asyncio.to_thread(self._read))
+            self.use(await asyncio.to_thread(self.read))
         except Exception as error:
             # Whatever is wrong, the next change is checked again.
-            self._metrics.reloaded(self._what, ok=False)
+            self.metrics.reloaded(self.what, ok=False)
             known = isinstance(error, ConfigurationError)
-            self._log.error(
+            self.log.error(
                 "reload failed: the previous files stay in use",
-                what=self._what,
+                what=self.what,
                 error=str(error) if known else logs.frames(error),
             )
         else:
             # Count first, so that the metrics are current when the line appears.
-            self._metrics.reloaded(self._what, ok=True)
-            self._log.info("reloaded", what=self._what)
+            self.metrics.reloaded(self.what, ok=True)
+            self.log.info("reloaded", what=self.what)
 
 
 def _contents(paths: Sequence[Path]) -> tuple[bytes | None, ...]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from typing import Final, Generic, TypeVar
@@ -72,21 +73,19 @@ class _Family(Collector, Generic[Child]):
         return sorted(gathered.items())
 
 
+@dataclass(slots=True)
 class Cell:
     """One number. Not thread-safe."""
 
-    __slots__ = ("_cells",)
-
-    def __init__(self, cells: Cells) -> None:
-        self._cells: Final = cells
+    cells: Cells
 
     def inc(self, amount: float = 1.0) -> None:
         """Add to it."""
-        self._cells[0] += amount
+        self.cells[0] += amount
 
     def set(self, value: float) -> None:
         """Replace it."""
-        self._cells[0] = value
+        self.cells[0] = value
 
 
 class Counter(_Family[Cell]):
@@ -146,19 +145,17 @@ class Gauge(_Family[Cell]):
         yield family
 
 
+@dataclass(slots=True)
 class Distribution:
     """The cells of one histogram: the sum of all values, then how many fell into each bucket."""
 
-    __slots__ = ("_bounds", "_cells")
-
-    def __init__(self, cells: Cells, bounds: Sequence[float]) -> None:
-        self._cells: Final = cells
-        self._bounds: Final = bounds
+    cells: Cells
+    bounds: Sequence[float]
 
     def observe(self, value: float) -> None:
         """Record a value."""
-        self._cells[0] += value
-        self._cells[1 + bisect_left(self._bounds, value)] += 1
+        self.cells[0] += value
+        self.cells[1 + bisect_left(self.bounds, value)] += 1
 
 
 class Histogram(_Family[Distribution]):
