@@ -59,7 +59,7 @@ def same(raw: bytes) -> None:
         with pytest.raises((InvalidField, InvalidText)):
             take_chat(Count, raw)
         return
-    found = take_chat(Count, raw)
+    found, _ = take_chat(Count, raw)
     assert outcome(found.messages) == outcome(lambda: messages_of(expected.messages))
     assert found.parts == parts_of_chat(expected)
     expected.ClearField("messages")

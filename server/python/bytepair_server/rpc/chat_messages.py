@@ -77,16 +77,18 @@ class ParsedChat(Generic[HasChat]):
         ]
 
 
-def take_chat(request_class: type[HasChat], raw: bytes) -> ParsedChat[HasChat]:
-    """Parse a request. Raises like `wire.parse`."""
+def take_chat(request_class: type[HasChat], raw: bytes) -> tuple[ParsedChat[HasChat], int]:
+    """Parse a request; also returns its parts. Raises like `wire.parse`."""
     taken = take_named_texts(raw, request_class.MESSAGES_FIELD_NUMBER)
     if taken is None:
         request = wire.parse(request_class, raw)
-        return ParsedChat(request, None, parts_of_chat(request), len(raw))
+        parts = parts_of_chat(request)
+        return ParsedChat(request, None, parts, len(raw)), parts
     rest, named = taken
     request = wire.parse(request_class, rest)
     empty = [text for _, text in named].count(None)
-    return ParsedChat(request, named, 2 * len(named) - empty + len(request.tools), len(raw))
+    parts = 2 * len(named) - empty + len(request.tools)
+    return ParsedChat(request, named, parts, len(raw)), parts
 
 
 def parts_of(request: chat_pb2.BatchCountChatRequest) -> int:

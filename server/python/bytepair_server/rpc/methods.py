@@ -15,7 +15,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from bytepair_server.rpc import wire
 from bytepair_server.rpc.call import Call
-from bytepair_server.rpc.chat_messages import ParsedChat, parts_of, take_chat
+from bytepair_server.rpc.chat_messages import parts_of, take_chat
 from bytepair_server.rpc.service import Service
 from bytepair_server.rpc.wire import take_ids, take_items, take_text, take_texts
 
@@ -32,11 +32,6 @@ def _message(
     """Parse the whole message by protobuf; `parts` is the number of its elements."""
     request = wire.parse(request_class, raw)
     return request, parts(request)
-
-
-def _with_chat(request_class: type[Any], raw: bytes) -> tuple[ParsedChat[Any], int]:
-    chat = take_chat(request_class, raw)
-    return chat, chat.parts
 
 
 _plain: Final = partial(_message, lambda _: 0)
@@ -97,13 +92,13 @@ METHODS: Final = _methods(
 ) | _methods(
     chat_pb2.DESCRIPTOR.services_by_name["ChatService"],
     {
-        "CountChat": (lambda service, *given: service.chat.count(*given), _with_chat),
+        "CountChat": (lambda service, *given: service.chat.count(*given), take_chat),
         "BatchCountChat": (
             lambda service, *given: service.chat.batch_count(*given),
             partial(_message, parts_of),
         ),
-        "EncodeChat": (lambda service, *given: service.chat.encode(*given), _with_chat),
-        "FitChat": (lambda service, *given: service.chat.fit(*given), _with_chat),
+        "EncodeChat": (lambda service, *given: service.chat.encode(*given), take_chat),
+        "FitChat": (lambda service, *given: service.chat.fit(*given), take_chat),
         "ListChatFormats": (lambda service, *given: service.chat.list_formats(*given), _plain),
         "GetChatFormat": (lambda service, *given: service.chat.get_format(*given), _plain),
     },
