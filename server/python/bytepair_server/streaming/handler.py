@@ -118,7 +118,6 @@ class StreamHandlers:
     def __init__(self, shared: Shared) -> None:
         self.options: Options | None = None
         self._shared: Final = shared
-        self._idle_seconds: Final = shared.settings.stream_idle_seconds
 
     def methods(self) -> list[Method]:
         """All streaming RPCs."""
@@ -163,7 +162,7 @@ class StreamHandlers:
                 # The stream counts as open until its caller has received the status. Otherwise a
                 # caller that reads nothing could open one stream after another.
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(self._idle_seconds or None):
+                    async with asyncio.timeout(shared.settings.stream_idle_seconds or None):
                         await incoming.close()
 
         return handle
