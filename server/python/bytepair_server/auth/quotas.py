@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Final
 
 from bytepair_server.auth.callers import Callers
-from bytepair_server.config.settings import QuotaTable
+from bytepair_server.config.settings import LIMITS_TOGETHER, QuotaTable
 from bytepair_server.errors import QuotaExceeded
 from bytepair_server.workers.shared_memory import Cells
 from bytepair_server.workers.shared_quotas import Account, QuotaStore
@@ -152,19 +152,10 @@ class Quotas:
         found: dict[str, float | None] = {}
         for name in self._callers.ranks(caller):
             table = self._tables.get(name, QuotaTable())
-            for limits in _TOGETHER:
+            for limits in LIMITS_TOGETHER:
                 if getattr(table, limits[0]) is not None and limits[0] not in found:
                     found.update({limit: getattr(table, limit) for limit in limits})
         return QuotaTable.model_validate(found)
-
-
-#: Limits that belong together; the first of each decides which table they come from.
-_TOGETHER: Final = (
-    ("requests_per_second", "request_burst"),
-    ("input_bytes_per_second", "input_burst_bytes"),
-    ("concurrent_requests",),
-    ("open_streams",),
-)
 
 
 def _exceeded(name: str, bucket: Bucket, delay: float) -> QuotaExceeded:

@@ -94,6 +94,15 @@ class CallerTable(BaseModel):
     certificates: Annotated[tuple[str, ...], AfterValidator(_certificate_names)] = ()
 
 
+#: The limits of quotas that belong together: the first of each decides which table they come from.
+LIMITS_TOGETHER: Final = (
+    ("requests_per_second", "request_burst"),
+    ("input_bytes_per_second", "input_burst_bytes"),
+    ("concurrent_requests",),
+    ("open_streams",),
+)
+
+
 class QuotaTable(BaseModel):
     """`[quotas.<name>]`: how much a caller may use. None: the value of its group, else of
     `default`, else no limit.
@@ -118,12 +127,10 @@ class QuotaTable(BaseModel):
 
     @model_validator(mode="after")
     def _burst_of_a_rate(self) -> QuotaTable:
-        for burst, rate in (
-            ("request_burst", "requests_per_second"),
-            ("input_burst_bytes", "input_bytes_per_second"),
-        ):
-            if getattr(self, burst) is not None and getattr(self, rate) is None:
-                raise ValueError(f"{burst} needs {rate}")
+        for rate, *bursts in LIMITS_TOGETHER:
+            for burst in bursts:
+                if getattr(self, burst) is not None and getattr(self, rate) is None:
+                    raise ValueError(f"{burst} needs {rate}")
         return self
 
 
