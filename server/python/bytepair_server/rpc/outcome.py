@@ -130,10 +130,7 @@ class Outcomes:
 
     def _unexpected(self, incoming: Incoming, call: Call, error: BaseException) -> Failure:
         self._shared.log.error(
-            "unexpected error",
-            **self._fields(call),
-            error=logs.frames(error),
-            **_parent(incoming),
+            "unexpected error", **self._fields(call), error=logs.frames(error), **_parent(incoming)
         )
         return internal(call.request_id)
 

@@ -259,10 +259,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
     chat.InvalidChat: _invalid_chat,
     chat.TemplateLimit: _invalid("TEMPLATE_LIMIT", "{error}", "limit"),
     engine.BudgetTooSmall: _invalid(
-        "BUDGET_TOO_SMALL",
-        "{error}",
-        *("needed", "budget", "byte_offset"),
-        field="max_tokens",
+        "BUDGET_TOO_SMALL", "{error}", *("needed", "budget", "byte_offset"), field="max_tokens"
     ),
     engine.SpecialTokenFound: _invalid(*_SPECIAL_TOKEN_IN_TEXT, field="text"),
     errors.SpecialTokenInSegment: _invalid(*_SPECIAL_TOKEN_IN_TEXT, field="segments[{index}].text"),
@@ -275,10 +272,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
         field="ids",
     ),
     errors.InvalidText: _invalid(
-        "INVALID_UTF8",
-        "{field} is not UTF-8 at byte {byte_offset}",
-        "byte_offset",
-        field="{field}",
+        "INVALID_UTF8", "{field} is not UTF-8 at byte {byte_offset}", "byte_offset", field="{field}"
     ),
     errors.InputTooLarge: _input_too_large,
     errors.PartTooShort: _invalid(
