@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-from bytepair.v1 import tokenizer_pb2
+from bytepair.v1 import text_pb2, tokenizer_pb2
 from bytepair_engine import Encoding, InvalidUnicode, SpecialTokenFound
 from bytepair_engine.backends.text_length import text_length
 
@@ -20,6 +20,12 @@ from bytepair_server.rpc import wire
 from bytepair_server.rpc.call import Call
 
 Unit = Literal["byte", "code_point", "utf16"]
+#: The units of offsets by their number in the proto.
+UNITS: Final[dict[int, Unit]] = {
+    text_pb2.OFFSET_UNIT_BYTE: "byte",
+    text_pb2.OFFSET_UNIT_CODE_POINT: "code_point",
+    text_pb2.OFFSET_UNIT_UTF16: "utf16",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from bytepair_engine.context.truncating import Keep
 from bytepair_server.auth.policy import SpecialRule
 from bytepair_server.catalog import Entry
 from bytepair_server.errors import InvalidField
-from bytepair_server.rpc.content import Unit
+from bytepair_server.rpc.content import UNITS, Unit
 from bytepair_server.rpc.options import chosen
 
 _HasSplit = context_pb2.SplitRequest | context_pb2.SplitStreamConfig
@@ -29,12 +29,7 @@ _KEEPS: Final[dict[int, Keep]] = {
 #: The levels of the engine by their number in the proto, and the other way round.
 _LEVELS: Final[dict[int, Level]] = dict(enumerate(LEVELS, context_pb2.CUT_LEVEL_CODE_POINT))
 LEVEL_NUMBERS: Final[dict[Level, int]] = {level: number for number, level in _LEVELS.items()}
-_UNITS: Final[dict[int, Unit]] = {
-    text_pb2.OFFSET_UNIT_UNSPECIFIED: "byte",
-    text_pb2.OFFSET_UNIT_BYTE: "byte",
-    text_pb2.OFFSET_UNIT_CODE_POINT: "code_point",
-    text_pb2.OFFSET_UNIT_UTF16: "utf16",
-}
+_UNITS: Final[dict[int, Unit]] = {text_pb2.OFFSET_UNIT_UNSPECIFIED: "byte", **UNITS}
 
 
 def level_of(value: int, default: Level) -> Level:

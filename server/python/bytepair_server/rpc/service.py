@@ -26,9 +26,7 @@ from bytepair_server.rpc.wire import ParsedIds, ParsedItems, ParsedText, ParsedT
 _UNITS: Final[dict[int, Unit | None]] = {
     text_pb2.OFFSET_UNIT_UNSPECIFIED: None,
     text_pb2.OFFSET_UNIT_NONE: None,
-    text_pb2.OFFSET_UNIT_BYTE: "byte",
-    text_pb2.OFFSET_UNIT_CODE_POINT: "code_point",
-    text_pb2.OFFSET_UNIT_UTF16: "utf16",
+    **contents.UNITS,
 }
 
 SERVICE_NAME: Final = "bytepair.v1.TokenizerService"
