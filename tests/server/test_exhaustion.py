@@ -60,8 +60,8 @@ def test_a_log_that_cannot_be_written_does_not_fail_a_call_or_the_server(
     """In the format "console" there is a message for a person too."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         address = f"127.0.0.1:{probe.getsockname()[1]}"
-    flags = ("--grpc-address", address, "--http-address", "none", "--log-level", "debug")
-    flags += ("--log-format", log_format)
+    flags = ["--grpc-address", address, "--http-address", "none", "--log-level", "debug"]
+    flags += ["--log-format", log_format]
     with full_log() as full:
         server = subprocess.Popen(
             command(*flags, "--builtin-encodings", "cl100k_base", "--workers", workers),
