@@ -116,11 +116,14 @@ def split_points_of(pattern: str) -> SplitPoints | None:
     return _SPLIT_POINTS.get(pattern)
 
 
-def _local(*rules: str) -> Callable[[str, int], int]:
-    pattern = _backwards(*rules)
+def _local(run: str, *rules: str) -> Callable[[str, int], int]:
+    """Return the search by `rules`. None of them finds a point within a `run`, which is skipped
+    first: a run may be long, and the rules take a hundred times as long for a character."""
+    pattern, runs = _backwards(*rules), _backwards(run)
 
     def local(text: str, end: int) -> int:
-        found = pattern.search(text, 0, end)
+        last = runs.match(text, 0, end)
+        found = pattern.search(text, 0, last.start() + 1) if last else None
         return found.start() if found else 0
 
     return local
@@ -129,6 +132,12 @@ def _local(*rules: str) -> Callable[[str, int], int]:
 def _backwards(*rules: str) -> regex.Pattern[str]:
     return regex.compile("(?r)" + "|".join(rules))
 
+
+# Runs of characters of one kind at the end of a text:
+_KINDS: Final = r"\p{L}+|[^\s\p{L}\p{N}]+|\s+"
+_KINDS_BY_CASE: Final = r"\p{Ll}+|[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+|[^\s\p{L}\p{N}\p{M}]+|\s+"
+_NUMBERS: Final = r"|\p{N}+"
+_EACH_NUMBER: Final = r"|\p{N}"
 
 # Rules are a lookbehind and a lookahead at the split point. Letters, then anything that does not
 # continue a word:
@@ -212,6 +221,7 @@ _SPLIT_POINTS: Final[dict[str, SplitPoints]] = {
         (
             "gpt2",
             _local(
+                _KINDS + _NUMBERS,
                 _AFTER_LETTER,
                 _AFTER_NUMBER,
                 r"(?<=[^\s\p{L}\p{N}'])(?=[\s\p{L}\p{N}])",
@@ -221,34 +231,45 @@ _SPLIT_POINTS: Final[dict[str, SplitPoints]] = {
         ),
         (
             "cl100k_base",
-            _local(_AFTER_LETTER, _AFTER_NUMBER, _AFTER_PUNCTUATION),
+            _local(_KINDS + _NUMBERS, _AFTER_LETTER, _AFTER_NUMBER, _AFTER_PUNCTUATION),
             _settled_runs(_AFTER_LINE_ENDS),
         ),
         (
             "llama3",
-            _local(_AFTER_LETTER, _AFTER_NUMBER, _AFTER_PUNCTUATION),
+            _local(_KINDS + _NUMBERS, _AFTER_LETTER, _AFTER_NUMBER, _AFTER_PUNCTUATION),
             _settled_runs(_AFTER_LINE_ENDS),
         ),
         (
             "qwen2",
-            _local(_AFTER_LETTER, _AFTER_EACH_NUMBER, _AFTER_PUNCTUATION),
+            _local(_KINDS + _EACH_NUMBER, _AFTER_LETTER, _AFTER_EACH_NUMBER, _AFTER_PUNCTUATION),
             _settled_runs(_AFTER_LINE_ENDS),
         ),
         (
             "o200k_base",
             _local(
-                _AFTER_LETTER_OR_SUFFIX, _AFTER_NUMBER, _AFTER_PUNCTUATION, _AFTER_LOWER_OF_WORD
+                _KINDS_BY_CASE + _NUMBERS,
+                _AFTER_LETTER_OR_SUFFIX,
+                _AFTER_NUMBER,
+                _AFTER_PUNCTUATION,
+                _AFTER_LOWER_OF_WORD,
             ),
             _settled_words(PATTERNS["o200k_base"]),
         ),
         (
             "tekken",
-            _local(_AFTER_LETTER_OR_MARKS, _AFTER_EACH_NUMBER, _AFTER_PUNCTUATION, _AFTER_LOWER),
+            _local(
+                _KINDS_BY_CASE + _EACH_NUMBER,
+                _AFTER_LETTER_OR_MARKS,
+                _AFTER_EACH_NUMBER,
+                _AFTER_PUNCTUATION,
+                _AFTER_LOWER,
+            ),
             _settled_words(PATTERNS["tekken"]),
         ),
         (
             "deepseek_v3",
             _local(
+                r"\p{N}+|\s+|[a-z]+|[A-Z]+|[!-/:-@\[-`{-~]+|\p{Any}",
                 r"(?<=[\p{L}\p{M}])(?=[^\p{L}\p{M}])",
                 _AFTER_NUMBER,
                 r"(?<=\P{N})(?=\p{N})",
