@@ -57,6 +57,7 @@ def test_each_part_imports_only_what_it_may(folder: Path, forbidden: tuple[str, 
     }
 
 
+@pytest.mark.slow
 def test_the_engine_imports_only_declared_dependencies() -> None:
     # The caller provides numpy: one method of the tiktoken module returns its arrays.
     known = {"regex", "bytepair_engine", "numpy"}

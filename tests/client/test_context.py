@@ -60,6 +60,7 @@ def test_a_large_text_is_streamed(clients: Clients, server: RunningServer) -> No
     assert small.split(TEXT, 30) == large.split(TEXT, 30)
 
 
+@pytest.mark.slow
 def test_a_part_of_a_large_text_is_truncated(clients: Clients, server: RunningServer) -> None:
     """Beyond the client's limit, and beyond the server's."""
     engine = get_encoding(NAME)

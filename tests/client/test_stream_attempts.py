@@ -289,6 +289,7 @@ def test_a_stream_that_always_breaks_at_one_place_is_not_retried_forever(clients
         assert len(server.metadata) == 3
 
 
+@pytest.mark.slow
 def test_failures_before_a_stream_advanced_do_not_count(clients: Clients) -> None:
     response = stream_pb2.DecodeStreamResponse
     breaking = Answering(response(text="a", tokens_consumed=1, encoding="e"))

@@ -209,6 +209,7 @@ def test_leaving_a_loop_cancels_the_call(clients: Clients, server: RunningServer
     assert model.let_go.wait(60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("item", [64, []])
 def test_closing_a_stream_ends_a_source_that_is_far_ahead(clients: Clients, item: Any) -> None:
     model = Model(item)

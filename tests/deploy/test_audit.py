@@ -111,6 +111,7 @@ def test_a_missing_advisory_database_is_noticed(tmp_path: Path) -> None:
     assert answers(f"file://{tmp_path}")
 
 
+@pytest.mark.slow
 def test_a_tool_that_times_out_fails_and_leaves_no_process(tmp_path: Path) -> None:
     held = tmp_path / "held"
     os.mkfifo(held)

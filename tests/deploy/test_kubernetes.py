@@ -45,6 +45,7 @@ def settings() -> Settings:
     return load(["--config", str(FOLDER / "bytepair.toml")], {}).settings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("kind", MANIFESTS)
 def test_a_manifest_satisfies_the_schemas_of_kubernetes(kind: str, version: str) -> None:

@@ -80,6 +80,7 @@ def test_white_space_runs(encoding: Encoding) -> None:
         assert encoding.encode_ordinary(text) == oracle(encoding.name).encode_ordinary(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
 def test_every_string_of_three_hard_characters(load: Load, name: str) -> None:
     encoding, tiktoken_encoding = load(name), oracle(name)
@@ -145,6 +146,7 @@ def test_decode_and_single_tokens(encoding: Encoding) -> None:
     assert encoding.decode_bytes(special) == tiktoken_encoding.decode_bytes(special)
 
 
+@pytest.mark.slow
 def test_offsets(encoding: Encoding) -> None:
     """tiktoken's decode_with_offsets counts code points by the same rule."""
     for text in [*SCRIPTS, *HARD_PIECES, "".join(HARD_CHARACTERS)]:

@@ -158,6 +158,7 @@ def test_tokens_that_the_caller_counted_are_added_and_make_an_estimate(name: str
             encode_chat(chat, encoding=encoding_for(name), format=name)
 
 
+@pytest.mark.slow
 def test_runs_are_one_text_and_pieces_are_not() -> None:
     chat = [{"role": "user", "content": "\nhi"}]
     joined = encode_chat(chat, encoding=encoding_for("chatml"), format="chatml")

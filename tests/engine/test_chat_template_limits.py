@@ -15,6 +15,7 @@ def rendered(template: str, content: str = "a<c> b<c>c") -> None:
     encode_chat(chat, encoding=get_encoding("o200k_base"), format=TemplateFormat("mine", template))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "template",
     [

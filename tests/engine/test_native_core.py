@@ -52,6 +52,7 @@ def test_punctuation_among_kana_is_split_from_the_line_end() -> None:
             assert core.split(text) == split(text, PATTERNS["deepseek_v3"]), ascii(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PATTERNS)
 def test_scanners_split_as_the_reference_at_every_alignment(name: str) -> None:
     core = _core_of(PATTERNS[name])

@@ -100,6 +100,7 @@ def test_every_code_point(pattern: str) -> None:
         assert ours(pattern, block) == oracle(pattern, block)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", [*SAME, *OTHERS])
 def test_hard_texts(pattern: str) -> None:
     rng = random.Random(1)

@@ -70,6 +70,7 @@ def test_ids_of_hard_texts_and_the_text_of_any_ids(load_model: LoadModel, name: 
         assert_same_text(encoding, model, chosen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_spaces_that_ids_start_with(load_model: LoadModel, name: str) -> None:
     """If spaces are normalised, all are removed; otherwise only the dummy prefix."""

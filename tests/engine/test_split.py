@@ -329,6 +329,7 @@ def test_without_split_points_texts_cannot_come_in_pieces() -> None:
         StreamChunker(toy(), SplitOptions(4))
 
 
+@pytest.mark.slow
 def test_text_without_split_points_is_rejected_with_its_place(tmp_path: Path) -> None:
     """Also after text that a stream no longer holds."""
     encoding, _ = other("a prefix", tmp_path)

@@ -51,6 +51,7 @@ def load(data: bytes, folder: Path, backend: BackendName | None = None) -> Encod
     return load_encoding(EncodingSpec(name="made", file=file), backend=backend)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize("kind", [RANKS, FORM])
 def test_a_text_with_template_has_the_ids_of_tokenizers(
@@ -80,6 +81,7 @@ def test_a_text_with_template_has_the_ids_of_tokenizers(
     assert encoding.encode("a", **plain) == oracle.encode("a", add_special_tokens=False).ids  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["byte", "code_point", "utf16"])
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_template_is_at_both_ends_of_the_text(
@@ -116,6 +118,7 @@ def test_a_template_permits_no_special_token_in_the_text(
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [RANKS, FORM])
 @pytest.mark.parametrize("single", ["<s> $A </s>", "<s> $A", "$A </s>"])
 def test_streams_have_one_template(

@@ -89,6 +89,7 @@ def test_random_pipelines_with_special_tokens_among_the_model_s() -> None:
     assert changed > 20
 
 
+@pytest.mark.slow
 def test_all_byte_vocabularies_round_trip_as_pipelines_and_as_ranks() -> None:
     """Vocabularies of all bytes are lossless: as a pipeline, and as ranks if they can be
     converted."""

@@ -106,6 +106,7 @@ def test_the_core_and_the_reference_agree_on_offsets(kind: str, tmp_path: Path) 
         assert core.encode_with_offsets(text, **options) == expected, (SEED, text, options)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(text=st.text(max_size=20))
 @pytest.mark.parametrize("kind", ["byte level, prefix and NFC", "metaspace first, split"])

@@ -40,6 +40,7 @@ from support.engines import BACKENDS
 from support.oracle import oracle
 
 
+@pytest.mark.slow
 @given(
     encodings,
     texts | repeated,

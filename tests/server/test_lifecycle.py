@@ -87,6 +87,7 @@ def test_health_is_served_for_the_server_and_the_service(server: RunningServer) 
     assert server.metric("bytepair_ready") == 1
 
 
+@pytest.mark.slow
 def test_a_call_before_the_encodings_are_loaded_waits_for_them() -> None:
     """The health servicer of grpcio-health-checking starts as SERVING; this one does not."""
 

@@ -249,6 +249,7 @@ HALF = http2.frame(http2.HEADERS, http2.END_HEADERS, 1, http2.headers("Count")) 
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "limits", "said", "status"),
     [

@@ -190,6 +190,7 @@ def test_log_lines_are_truncated_or_counted_as_lost_if_the_reader_is_slow() -> N
     assert line.endswith("x…\n".encode())
 
 
+@pytest.mark.slow
 def test_threads_can_log_at_the_same_time() -> None:
     """Lines of libraries are included."""
     lines, each = 2_000, 3

@@ -87,6 +87,7 @@ def test_deltas_join_to_decode_of_all_ids(server: RunningServer, name: str) -> N
         assert not any(answer.encoding or answer.fingerprint for answer in answers[1:])
 
 
+@pytest.mark.slow
 def test_the_text_ends_before_the_first_stop_string(server: RunningServer) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")

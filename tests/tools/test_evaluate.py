@@ -153,6 +153,7 @@ def test_documents_are_grouped_by_a_field(shell: Shell, tmp_path: Path, file: st
     shell(*usual, "--by", "language", status=1, errors=message)
 
 
+@pytest.mark.slow
 def test_an_encoding_is_a_name_or_a_file_of_any_kind(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello world, hello")
     encodings_of_every_kind(tmp_path)

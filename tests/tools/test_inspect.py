@@ -172,6 +172,7 @@ def test_the_template_is_shown(capsys: Capture, tmp_path: Path) -> None:
 ENDS = "decode by the position in the sequence: tokens at the start or the end lose a space"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "steps", "streams"),
     [

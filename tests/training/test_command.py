@@ -238,6 +238,7 @@ def stdin_run(
     )
 
 
+@pytest.mark.slow
 def test_counts_survive_a_file_that_vanishes(shell: Command, tmp_path: Path) -> None:
     """The file exists when the command starts, is gone when its turn comes, and exists again
     later."""

@@ -46,6 +46,7 @@ def random_counts(rng: random.Random) -> dict[bytes, int]:
     return {word: rng.randrange(1, 5) for word in sorted(words, key=lambda _: rng.random())}
 
 
+@pytest.mark.slow
 def test_the_native_trainer_equals_the_definition() -> None:
     rng = random.Random(SEED)
     for number in range(400):

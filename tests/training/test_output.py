@@ -58,6 +58,7 @@ def test_huggingface_gives_the_same_ids(pattern: str | None) -> None:
     assert theirs.decode(encoding.encode_ordinary("naïve 日本")) == "naïve 日本"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", [*PATTERNS, None])
 def test_its_own_tokenizer_json_is_read_with_the_same_ids_and_streams(
     pattern: str | None, tmp_path: Path
