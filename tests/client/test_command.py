@@ -197,6 +197,21 @@ def test_an_error_names_options_of_the_command_line(
     shell(*arguments, stdin=chat, status=status, errors=said)
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("BYTEPAIR_TARGET", "a b", "has no port"),
+        ("BYTEPAIR_API_KEY", "a b", "must be visible ASCII"),
+        ("BYTEPAIR_TLS_CA", "nowhere", "nowhere: No such file"),
+    ],
+)
+def test_an_error_names_the_variable_that_was_used(
+    shell: Shell, variable: str, value: str, said: str
+) -> None:
+    shell.variables[variable] = value
+    shell("count", status=2, errors=f"bytepair: {variable}: {said}")
+
+
 def test_a_file_name_need_not_be_utf8(shell: Shell) -> None:
     name = os.fsdecode(b"caf\xe9.txt")
     (shell.folder / name).write_bytes(b"one")

@@ -188,9 +188,12 @@ def _parser(others: Mapping[str, str]) -> argparse.ArgumentParser:
 
 
 def _connect(args: argparse.Namespace) -> TokenizerClient:
+    used = {} if args.api_key_file is not None else {"--api-key-file": API_KEY_VARIABLE}
     for name, variable in VARIABLES.items():
         if name in args and not getattr(args, name):
             setattr(args, name, os.environ.get(variable) or None)
+            if getattr(args, name):
+                used["--" + name.replace("_", "-")] = variable
     if "encoding" in args and not args.encoding:
         raise CommandError(
             f"which encoding? Give --encoding NAME, or set {ENCODING_VARIABLE}; "
@@ -198,15 +201,20 @@ def _connect(args: argparse.Namespace) -> TokenizerClient:
             ExitStatus.USAGE,
         )
     tls = args.tls_ca, args.tls_cert, args.tls_key, args.tls_server_name
-    return TokenizerClient(
-        args.target or DEFAULT_TARGET,
-        encoding=getattr(args, "encoding", None),
-        expected_fingerprint=getattr(args, "expected_fingerprint", None),
-        timeout=DEFAULT_TIMEOUT_S if args.timeout is None else args.timeout,
-        api_key=_api_key(args.api_key_file),
-        tls=Tls(*tls) if any(tls) else args.tls,
-        user_agent="bytepair-cli",
-    )
+    try:
+        return TokenizerClient(
+            args.target or DEFAULT_TARGET,
+            encoding=getattr(args, "encoding", None),
+            expected_fingerprint=getattr(args, "expected_fingerprint", None),
+            timeout=DEFAULT_TIMEOUT_S if args.timeout is None else args.timeout,
+            api_key=_api_key(args.api_key_file),
+            tls=Tls(*tls) if any(tls) else args.tls,
+            user_agent="bytepair-cli",
+        )
+    except errors.InvalidOption as error:
+        setting, colon, problem = in_options(str(error)).partition(": ")
+        message = f"{used.get(setting, setting)}{colon}{problem}"
+        raise CommandError(message, ExitStatus.USAGE) from None
 
 
 def _api_key(file: str | None) -> str | None:
