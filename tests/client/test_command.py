@@ -188,6 +188,9 @@ def test_a_text_that_cannot_be_cut_is_too_large(shell: Shell) -> None:
         ),
         (("count", "--tls-ca", "nowhere"), 2, "bytepair: --tls-ca: nowhere: No such file"),
         (("count-chat", "--format", "nope"), 1, "'bytepair chat-formats' shows"),
+        (("encode", "--allow-special", "X"), 2, "usage: bytepair encode "),
+        (("encode", "--allow-special=X"), 2, "--allow-special=X; did you mean --allowed-special?"),
+        (("encode", "--x"), 2, "bytepair encode: error: unrecognized arguments: --x\n"),
     ],
 )
 def test_an_error_names_options_of_the_command_line(

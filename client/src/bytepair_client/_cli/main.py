@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NoReturn
 
 from bytepair_client import __version__
 from bytepair_client import _errors as errors
@@ -104,7 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             if command not in COMMANDS:
                 return _run_other(command, arguments)
-            args = _parser({}).parse_args(arguments)
+            args, unknown = _parser({}).parse_known_args(arguments)
+            if unknown:
+                _reject(args.parser, command, unknown)
             with _connect(args) as client:
                 return COMMANDS[command].run(client, args)
         finally:
@@ -163,6 +165,16 @@ def _run_other(command: str, arguments: Sequence[str]) -> int:
     raise AssertionError("unreachable: the parser exits for an unknown command")
 
 
+def _reject(parser: argparse.ArgumentParser, command: str, unknown: Sequence[str]) -> NoReturn:
+    """Report the unknown arguments of a command, with its usage."""
+    from difflib import get_close_matches
+
+    known = [flag for flags, _ in (*COMMANDS[command].options, *_SERVER) for flag in flags]
+    similar = get_close_matches(unknown[0].partition("=")[0], known, 1)
+    hint = f"; did you mean {similar[0]}?" if similar else ""
+    parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+
+
 def _parser(others: Mapping[str, str]) -> argparse.ArgumentParser:
     """The parser. `others` are the summaries of other distributions' commands, only listed."""
     # Abbreviations would break with later options.
@@ -176,6 +188,7 @@ def _parser(others: Mapping[str, str]) -> argparse.ArgumentParser:
         made = group.add_parser(
             name, help=command.summary, description=command.description, **layout
         )
+        made.set_defaults(parser=made)
         for flags, arguments in (*command.options, _JSON):
             made.add_argument(*flags, **arguments)
         server = made.add_argument_group("server")
