@@ -190,7 +190,8 @@ def described(name: str) -> str:
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
-    similar = nearest(name, known)
+    known = sorted(known)
+    similar = [each for each in known if each.startswith(f"{name}_")] or nearest(name, known)
     return f"; did you mean {similar[0]}?" if similar else ""
 
 
