@@ -83,4 +83,6 @@ def read(path: Path, reserved: Collection[str] = ()) -> Keys:
 def _where(error: Exception) -> str:
     """The number of the line, without its content."""
     found = re.search(r"\(at line (\d+)", str(error))
-    return f" in line {found[1]}" if found else ""
+    if found:
+        return f" in line {found[1]}"
+    return " at its end" if "(at end of document)" in str(error) else ""
