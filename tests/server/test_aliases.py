@@ -138,6 +138,7 @@ def settings(**values: Any) -> Settings:
     ("aliases", "said"),
     [
         ({"new": "gpt-4o"}, "no encoding of the canonical name 'gpt-4o' is configured"),
+        ({"new": "gpt-4o"}, "'gpt-4o' is an alias of o200k_base: write o200k_base"),
         ({"new": "r50k_base"}, "no encoding of the canonical name 'r50k_base' is configured"),
         ({"cl100k_base": "o200k_base"}, "'cl100k_base' already names cl100k_base"),
         # Nor if the encoding is not loaded.

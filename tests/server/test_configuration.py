@@ -155,6 +155,7 @@ def test_settings_are_frozen() -> None:
         (["--grpc-address", "unix:"], {}, "", "a path must follow 'unix:'"),
         (["--http-address", ":1"], {}, "", "http_address (from flag --http-address): must be"),
         (["--builtin-encodings", "gpt9"], {}, "", "'gpt9' is not built in; these are: cl100k_base"),
+        (["--builtin-encodings", "gpt-4o"], {}, "", "'gpt-4o' is an alias of o200k_base: write o"),
         ([], {}, "grace_seconds = true", "grace_seconds (from file "),
         (["--max-connection-age-seconds", "inf"], {}, "", "max_connection_age_seconds (from flag"),
         (
@@ -189,6 +190,7 @@ def test_an_error_names_the_setting_its_source_and_the_remedy(
             "encodings.mine: 'gpt2' already names r50k_base",
         ),
         ("[ceiling.default]\ngpt2 = ['<|endoftext|>']", "ceiling.default.gpt2: no encoding of"),
+        ("[ceiling.default]\ngpt2 = []", "'gpt2' is an alias of r50k_base: write r50k_base"),
         ("[ceiling.default]\nr50k_base = ['<|x|>']", "not special tokens of this encoding: <|x|>"),
         (
             "[ceiling.chat]\nr50k_base = 'ALL'",

@@ -14,7 +14,7 @@ from bytepair.v1 import text_pb2
 from bytepair_server.auth.callers import Callers
 from bytepair_server.catalog import Catalog, Entry
 from bytepair_server.config.loader import ConfigurationError
-from bytepair_server.config.settings import Ceiling
+from bytepair_server.config.settings import Ceiling, alias_hint
 from bytepair_server.errors import FormatNotPermitted, InvalidField, SpecialTokenNotPermitted
 
 #: In `allowed_special`: every special token of the ceiling. In a ceiling: every special token.
@@ -85,6 +85,7 @@ class Policy:
                     raise ConfigurationError(
                         f"ceiling.{caller}.{name}: no encoding of this canonical name is loaded; "
                         f"loaded: {', '.join(entry.name for entry in catalog.entries)}"
+                        f"{alias_hint(name)}"
                     )
                 permitted = known if listed == ALL else frozenset(listed)
                 if unknown := sorted(permitted - known):

@@ -9,7 +9,7 @@ from bytepair_engine import aliases, list_encodings
 from bytepair_engine.vocabulary.names import STAR, tie
 
 from bytepair_server.config.loader import ConfigurationError
-from bytepair_server.config.settings import Settings
+from bytepair_server.config.settings import Settings, alias_hint
 
 #: Maximum aliases, and characters of each: an unknown name is compared with all of them.
 MAX_ALIASES: Final = 256
@@ -50,7 +50,7 @@ def aliases_of(settings: Settings) -> dict[str, str]:
         if name not in served:
             raise ConfigurationError(
                 f"{setting}: no encoding of the canonical name {name!r} is configured; "
-                f"configured: {', '.join(sorted(served))}"
+                f"configured: {', '.join(sorted(served))}{alias_hint(name)}"
             )
         taken = own.setdefault(alias, name)
         if alias in canonical:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
+from bytepair_engine import aliases as published_aliases
 from bytepair_engine import list_encodings
 from bytepair_engine.resources import DEFAULT_CACHE_BYTES, MAX_CACHE_BYTES, MAX_THREADS
 from pydantic import (
@@ -45,10 +46,19 @@ _CERTIFICATE_NAME: Final = re.compile(r"(?:dns:[^\s*]+|uri:\S+)")
 _MODE: Final = re.compile(r"0?[0-7]{3}")
 
 
+def alias_hint(name: str) -> str:
+    """A remedy if `name` is a published alias where a canonical name is required, else ""."""
+    canonical = published_aliases().get(name)
+    return f"; {name!r} is an alias of {canonical}: write {canonical}" if canonical else ""
+
+
 def _known_built_ins(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         if name not in list_encodings():
-            raise ValueError(f"{name!r} is not built in; these are: {', '.join(list_encodings())}")
+            raise ValueError(
+                f"{name!r} is not built in; these are: {', '.join(list_encodings())}"
+                f"{alias_hint(name)}"
+            )
     return names
 
 
