@@ -155,7 +155,7 @@ def test_wrong_arguments(shell: Command, tmp_path: Path) -> None:
 def test_the_command_proposes_a_pattern_and_a_name(shell: Command, tmp_path: Path) -> None:
     (tmp_path / "My notes.txt").write_text(TEXTS[0], encoding="utf-8")
     usual = ("train", "My notes.txt", "--vocab-size", "32000")
-    proposed = "--pattern o200k_base --name my-notes-32k"
+    proposed = "--pattern o200k_base suits"
     shell(*usual, "--output", "mine", status=2, errors=proposed)
     rejected = shell(*usual, "--pattern", "gpt2", "--output", "/", status=2, errors="my-notes-32k")
     assert rejected == ""

@@ -45,18 +45,15 @@ def add_pattern(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def given_pattern(args: argparse.Namespace, proposal: str = "") -> str | None:
+def given_pattern(args: argparse.Namespace) -> str | None:
     """Return the pattern of `add_pattern`; None for --no-pattern.
 
-    Args:
-        args: The parsed arguments.
-        proposal: Further options for the proposed command line.
     Raises:
         Failure: Neither --pattern nor --no-pattern is given.
     """
     if args.pattern is _MISSING:
         raise Failure(
-            f"a split pattern is required: --pattern {PROPOSED_PATTERN}{proposal} suits texts in "
+            f"a split pattern is required: --pattern {PROPOSED_PATTERN} suits texts in "
             f"any language (other names: {PATTERN_NAMES}); or --no-pattern",
             USAGE,
         )

@@ -49,7 +49,7 @@ def _job(args: argparse.Namespace) -> Job:
         raise Failure("either texts or --counts is required, and not both", USAGE)
     settings = TrainingSettings.checked(
         vocab_size=args.vocab_size,
-        pattern=given_pattern(args, "" if args.name else f" --name {_proposed_name(args)}"),
+        pattern=given_pattern(args),
         special_tokens=args.special,
         min_frequency=args.min_frequency,
         ties=args.ties,
