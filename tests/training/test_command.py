@@ -47,6 +47,7 @@ def test_a_trained_vocabulary_is_served(
     files = [f"{number}.txt" for number in range(len(TEXTS))]
     printed = shell("train", *files, *USUAL, "--special", "<|end|>", "--output", "mine")
     assert printed.startswith("1,000 tokens, ")
+    assert printed.endswith("--config mine/bytepair.toml --grpc-address 127.0.0.1:50051\n")
     expected = bytepair_engine.train(
         TEXTS, vocab_size=1000, pattern="gpt2", special_tokens=["<|end|>"]
     )

@@ -139,7 +139,8 @@ def _print_result(
         f"{job.folder}: {job.name}.tiktoken, tokenizer.json, bytepair.toml"
         if not notes
         else f"{job.folder}: {job.name}.tiktoken, bytepair.toml",
-        f"to serve it: bytepair-server --config {job.folder / 'bytepair.toml'}",
+        f"to serve it: bytepair-server --config {job.folder / 'bytepair.toml'} "
+        "--grpc-address 127.0.0.1:50051",
     ]
     sys.stdout.write("\n".join(lines) + "\n")
     if not trained.is_complete:
