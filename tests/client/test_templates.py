@@ -14,6 +14,8 @@ from support.serving import RunningServer, write_config
 from support.shell import Shell
 from support.tokenizer_json import framed, oracle_of, template
 
+pytestmark = pytest.mark.slow  # it starts servers for few tests
+
 DATA = framed("byte level", template("<s> $A </s>"))
 TEXT = "hello </s> world"
 FRAMED: dict[str, Any] = {"add_special_tokens": True, "disallowed_special": ()}
@@ -37,7 +39,6 @@ def oracle(text: str) -> list[int]:
     return ids
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("max_unary_bytes", [2**20, 4])  # in one request, and in a stream
 def test_every_method_adds_the_template(
     framing: RunningServer, clients: Clients, max_unary_bytes: int
@@ -66,7 +67,6 @@ def test_a_template_is_described(framing: RunningServer, clients: Clients) -> No
     assert (info.template_before, info.template_after) == (("<s>",), ("</s>",))
 
 
-@pytest.mark.slow
 def test_the_command_adds_the_template(framing: RunningServer, tmp_path: Path) -> None:
     shell = Shell(tmp_path, framing.target)
     shell.variables["BYTEPAIR_ENCODING"] = "made"

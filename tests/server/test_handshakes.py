@@ -13,6 +13,8 @@ from support import http2
 from support.pki import Authority, Pair
 from support.serving import START_SECONDS, RunningServer, write_config
 
+pytestmark = pytest.mark.slow  # it starts servers for few tests
+
 METRIC = "bytepair_tls_handshake_failures_total"
 #: What a client does with a connection until the server closes it.
 Client = Callable[[socket.socket], None]
@@ -127,7 +129,6 @@ def test_a_failed_handshake_is_counted_and_logged_with_its_reason(
     assert len(lines) < len(clients) + 9
 
 
-@pytest.mark.slow
 def test_a_handshake_that_takes_too_long_is_counted(folder: Path) -> None:
     files = ("--tls-cert-file", f"{folder}/server.pem", "--tls-key-file", f"{folder}/key.pem")
     flags = ("--transport", "native", "--handshake-seconds", "0.1", *files)

@@ -12,6 +12,8 @@ from support.failures import failure
 from support.serving import RunningServer
 from support.streaming import DecodeRequest, EncodeRequest, answers_of, decode_config, encode_config
 
+pytestmark = pytest.mark.slow  # it starts servers for few tests
+
 LIMIT = 8
 #: Maximum bytes of a chat.
 CHAT_BYTES = 100
@@ -87,7 +89,6 @@ def item_ids(number: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rpcs", "fill", "field"),
     [
@@ -146,7 +147,6 @@ def chat_of_bytes(rpc: str, over: int) -> Any:
     raise AssertionError("no text makes it as long")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rpc", ["CountChat", "EncodeChat", "FitChat", "BatchCountChat"])
 @pytest.mark.parametrize(("make", "limit"), [(chat_of_parts, LIMIT), (chat_of_bytes, CHAT_BYTES)])
 def test_the_parts_and_the_size_of_a_chat_are_limited(
@@ -224,7 +224,6 @@ def test_a_message_that_decompresses_far_beyond_the_limits_is_rejected_by_grpc(
     assert failed.code is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-@pytest.mark.slow
 def test_metadata_beyond_the_limit_is_rejected_by_grpc(small: RunningServer) -> None:
     request = tokenizer_pb2.CountRequest(encoding="cl100k_base")
     assert small.stub.Count(request, metadata=(("x-small", "a" * 8_000),)).count == 0

@@ -13,6 +13,8 @@ from support.keys import keys_toml, with_key
 from support.oracle import oracle
 from support.serving import RunningServer, write_config
 
+pytestmark = pytest.mark.slow  # it starts servers for few tests
+
 #: The hard ones exceed the time limit of the attempt and move to the thread.
 TEXTS = {
     "ordinary": "Counts of medium size, as they come. " * 2000,
@@ -42,7 +44,6 @@ def counted(text: str) -> int:
     return len(oracle("cl100k_base").encode(text, disallowed_special=()))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", TEXTS)
 def test_a_medium_text_is_counted_once_and_correctly(server: RunningServer, kind: str) -> None:
     caller, text = f"c{[*TEXTS].index(kind)}", TEXTS[kind]
@@ -57,7 +58,6 @@ def test_a_medium_text_is_counted_once_and_correctly(server: RunningServer, kind
     assert spelled == ("<|" in text)
 
 
-@pytest.mark.slow
 def test_a_medium_batch_is_counted_correctly(server: RunningServer) -> None:
     texts = ["", *(text[: BYTES[kind] // 3] for kind, text in TEXTS.items())]
     items = [text_pb2.TextItem(text=text) for text in texts]

@@ -13,6 +13,8 @@ from support.keys import keys_toml, with_key
 from support.serving import RunningServer, write_config
 from support.streaming import EncodeRequest, answers_of, encode_config
 
+pytestmark = pytest.mark.slow  # it starts servers for few tests
+
 END, FIM, PREFIX = "<|endoftext|>", "<|fim_suffix|>", "<|fim_prefix|>"
 AS_TEXT = text_pb2.DISALLOWED_SPECIAL_AS_TEXT
 CALLERS = ("alone", "grouped", "both", "stranger", "none")
@@ -56,7 +58,6 @@ def may_use(server: RunningServer, caller: str, encoding: str) -> set[str]:
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("caller", "cl100k", "p50k"),
     [

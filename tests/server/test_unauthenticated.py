@@ -20,6 +20,8 @@ from support.failures import read
 from support.keys import keys_toml
 from support.serving import START_SECONDS, RunningServer
 
+pytestmark = pytest.mark.slow  # it starts servers for few tests
+
 KEY = "chat-key"
 MESSAGE = http2.message(http2.count("hello world" * 100))
 WATCH = health_pb2.HealthCheckRequest()
@@ -104,7 +106,6 @@ def test_a_long_service_name_is_an_invalid_argument(keyed: RunningServer) -> Non
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
 
 
-@pytest.mark.slow
 def test_all_concurrent_health_requests_are_answered(
     keyed: RunningServer,
 ) -> None:
@@ -143,7 +144,6 @@ def watch(channel: grpc.Channel) -> Any:
     return call
 
 
-@pytest.mark.slow
 def test_health_watches_are_limited_and_a_closed_watch_frees_its_slot(keyed: RunningServer) -> None:
     own = [("grpc.use_local_subchannel_pool", 1)]
     with ExitStack() as stack:
