@@ -16,7 +16,7 @@ from bytepair_engine.backends.cores import resolve
 from bytepair_engine.building import build_pipeline_encoding
 from bytepair_engine.context import measure, pipeline_search
 from bytepair_engine.context.boundaries import LEVELS
-from bytepair_engine.context.truncating import Keep
+from bytepair_engine.context.truncation_search import Keep
 from bytepair_engine.context.valid_cuts import ValidCuts
 from bytepair_engine.context.valid_ends import ValidEnds
 from bytepair_engine.errors import VocabularyError

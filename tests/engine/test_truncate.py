@@ -13,7 +13,8 @@ import pytest
 from bytepair_engine import get_encoding, list_encodings
 from bytepair_engine.context.boundaries import Level
 from bytepair_engine.context.measure import Measure
-from bytepair_engine.context.truncating import Keep, truncated
+from bytepair_engine.context.truncating import truncated
+from bytepair_engine.context.truncation_search import Keep
 from bytepair_engine.errors import (
     BudgetTooSmall,
     InvalidOption,

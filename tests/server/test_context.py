@@ -10,7 +10,8 @@ import pytest
 from bytepair.v1 import context_pb2, text_pb2, tokenizer_pb2
 from bytepair_engine import get_encoding, list_encodings
 from bytepair_engine.context.boundaries import LEVELS
-from bytepair_engine.context.truncating import Keep, truncated
+from bytepair_engine.context.truncating import truncated
+from bytepair_engine.context.truncation_search import Keep
 from conftest import Serve
 from hypothesis import given
 from hypothesis import strategies as st

@@ -16,7 +16,7 @@ from bytepair_engine import EncodingSpec, list_encodings, load_encoding
 from bytepair_engine.context.boundaries import LEVELS
 from bytepair_engine.context.inspecting import Finding, FindingCode, Inspection
 from bytepair_engine.context.splitting import Chunk, SplitOptions
-from bytepair_engine.context.truncating import Truncation
+from bytepair_engine.context.truncation_search import Truncation
 from bytepair_engine.errors import BudgetTooSmall
 from bytepair_engine.streaming.encoder import can_stream
 from support.context_api import KEEPS, Cut, Encode

@@ -13,7 +13,8 @@ from bytepair_engine.context.boundaries import Level
 from bytepair_engine.context.inspecting import Inspection, inspect
 from bytepair_engine.context.splitting import Chunk, SplitOptions, split
 from bytepair_engine.context.stream import StreamChunker
-from bytepair_engine.context.truncating import Keep, Truncation, truncated
+from bytepair_engine.context.truncating import truncated
+from bytepair_engine.context.truncation_search import Keep, Truncation
 from bytepair_engine.errors import BudgetTooSmall, SpecialTokenFound
 
 KEEPS: Final[tuple[Keep, ...]] = get_args(Keep)

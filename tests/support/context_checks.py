@@ -15,7 +15,7 @@ from itertools import pairwise
 from bytepair_engine.context.boundaries import LEVELS, Level
 from bytepair_engine.context.inspecting import FindingCode
 from bytepair_engine.context.splitting import Chunk, SplitOptions
-from bytepair_engine.context.truncating import Keep, Truncation
+from bytepair_engine.context.truncation_search import Keep, Truncation
 from bytepair_engine.errors import BudgetTooSmall
 
 from support.context_api import Api, Cut, Encode, outcome

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from bytepair_engine.context.boundaries import Level
     from bytepair_engine.context.inspecting import Inspection
     from bytepair_engine.context.splitting import Chunk
-    from bytepair_engine.context.truncating import Keep
+    from bytepair_engine.context.truncation_search import Keep
     from bytepair_engine.encoding import Encoding
 
 

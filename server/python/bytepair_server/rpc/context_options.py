@@ -10,7 +10,7 @@ from bytepair.v1 import context_pb2, text_pb2
 from bytepair_engine.backends.text_length import text_length
 from bytepair_engine.context.boundaries import LEVELS, Level
 from bytepair_engine.context.splitting import DEFAULT_MIN_FILL_PERCENT, Chunk, SplitOptions
-from bytepair_engine.context.truncating import Keep
+from bytepair_engine.context.truncation_search import Keep
 
 from bytepair_server.auth.policy import SpecialRule
 from bytepair_server.catalog import Entry

@@ -9,7 +9,8 @@ from bytepair.v1 import context_pb2
 from bytepair_engine import InvalidOption, PieceTooLong, UnknownTokenId
 from bytepair_engine.backends.text_length import text_length
 from bytepair_engine.context import inspecting, splitting, truncating
-from bytepair_engine.context.truncating import DEFAULT_START_PERCENT, Keep
+from bytepair_engine.context.truncating import DEFAULT_START_PERCENT
+from bytepair_engine.context.truncation_search import Keep
 
 from bytepair_server.auth.policy import AS_TEXT, SpecialRule
 from bytepair_server.catalog import Catalog, Entry
