@@ -1,22 +1,23 @@
 //! Calls in progress: their events go to Python, and its commands to their slots.
 //!
-//! Python takes events from the queue of `events`. One task of the runtime carries out its commands.
+//! Python takes events from the queue of `events`. One task of the runtime carries out its `commands`.
 //! Neither side blocks the other.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::call::{
     Answer, CANCELLED, Closed, Command, Event, Failure, Opened, PREFIX_BYTES, Pairs, Started,
     prefixed,
 };
+use crate::commands::Commands;
 use crate::events::Events;
 use crate::outgoing::Outgoing;
 use crate::peer::Unsent;
@@ -26,17 +27,11 @@ use crate::slot::{self, Slot};
 /// An id that no call has.
 pub const NO_CALL: u64 = 0;
 
-/// Maximum commands that are carried out together: more of a batch would delay the first ones.
-const COMMANDS: usize = 64;
-
 /// All calls of a transport.
 pub struct Calls {
     events: Events,
     slots: Mutex<HashMap<u64, Slot>>,
-    commands: Mutex<Vec<(u64, Command)>>,
-    commanded: Notify,
-    /// Whether Python processes events: its commands are then carried out together.
-    is_batch: AtomicBool,
+    commands: Commands,
     ids: AtomicU64,
     /// Bytes of large calls that Python has not admitted.
     reserved: AtomicUsize,
@@ -48,9 +43,7 @@ impl Calls {
         Arc::new(Calls {
             events: Events::new(wake),
             slots: Mutex::default(),
-            commands: Mutex::default(),
-            commanded: Notify::new(),
-            is_batch: AtomicBool::new(false),
+            commands: Commands::default(),
             ids: AtomicU64::new(1),
             reserved: AtomicUsize::new(0),
         })
@@ -72,17 +65,14 @@ impl Calls {
             // The large one is the last, and must not delay the answers to those before it.
             self.flush();
         } else {
-            self.is_batch.store(true, Relaxed);
+            self.commands.begin_batch();
         }
         (events, has_more)
     }
 
-    /// Carries out the commands since `take`. Waking the transport's thread for each one would cost as
-    /// much as half of a small call.
+    /// Carries out the commands since `take`.
     pub fn flush(&self) {
-        if self.is_batch.swap(false, Relaxed) && !self.commands.lock().is_empty() {
-            self.commanded.notify_one();
-        }
+        self.commands.end_batch();
     }
 
     /// Calls in progress.
@@ -232,15 +222,7 @@ impl Calls {
 
     /// Sends a command to a call; no effect if the call is over.
     pub fn command(&self, id: u64, command: Command) {
-        let wakes = {
-            let mut commands = self.commands.lock();
-            commands.push((id, command));
-            let is_batch = self.is_batch.load(Relaxed);
-            commands.len() == if is_batch { COMMANDS } else { 1 }
-        };
-        if wakes {
-            self.commanded.notify_one();
-        }
+        self.commands.push(id, command);
     }
 
     /// Sends a message of a stream. Returns whether more may follow at once.
@@ -290,8 +272,7 @@ impl Calls {
     /// Carries out Python's commands; never returns.
     pub async fn hand_out(self: Arc<Self>) {
         loop {
-            self.commanded.notified().await;
-            let commands = std::mem::take(&mut *self.commands.lock());
+            let commands = self.commands.next().await;
             let mut slots = self.slots.lock();
             for (id, command) in commands {
                 slot::carry_out(&mut slots, id, command);
@@ -358,24 +339,23 @@ mod tests {
     #[test]
     fn commands_wait_for_flush_unless_a_large_call_would_delay_them() {
         let calls = Calls::new(File::options().write(true).open("/dev/null").unwrap());
-        let is_notified = || calls.commanded.notified().now_or_never().is_some();
+        let are_carried_out = || calls.commands.next().now_or_never().is_some();
         let large = || calls.events.push_opened(1, opened(SMALL_BYTES + 1));
         large();
         large();
         for _ in 0..2 {
             assert_eq!(calls.take(8).0.len(), 1);
             calls.command(1, Command::Close);
-            assert!(!is_notified());
+            assert!(!are_carried_out());
         }
         calls.push(2, Event::Cancelled);
         large();
         assert_eq!(calls.take(8).0.len(), 2);
-        assert!(is_notified());
-        calls.commands.lock().clear();
+        assert!(are_carried_out());
         calls.command(2, Command::Close);
-        assert!(is_notified());
+        assert!(are_carried_out());
         calls.flush();
-        assert!(!is_notified());
+        assert!(!are_carried_out());
     }
 
     #[test]

@@ -3,11 +3,13 @@
 //! `server` accepts connections, `connection` serves one, and `request` one of its requests. `grpc`
 //! serves gRPC over HTTP/2, with `messages` in and `outgoing` out; `connect` serves the other
 //! protocols. `calls` holds the calls in progress, each in a `slot`. `events` passes their events (see
-//! `call`) to Python in batches. `fields` reads fields of messages. Only `python` depends on PyO3.
+//! `call`) to Python in batches, and `commands` passes Python's commands to them. `fields` reads
+//! fields of messages. Only `python` depends on PyO3.
 
 pub mod body;
 pub mod call;
 pub mod calls;
+mod commands;
 pub mod connect;
 pub mod connection;
 pub mod cors;
