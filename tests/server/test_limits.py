@@ -125,6 +125,19 @@ def test_a_limit_is_inclusive(
         assert failed.field == field
 
 
+def test_the_marker_of_a_truncation_is_limited(small: RunningServer) -> None:
+    """It is counted for each item of a batch: a large one would cost minutes."""
+    options: dict[str, Any] = {"encoding": "cl100k_base", "max_tokens": LIMIT}
+    item = text_pb2.TextItem(text="a")
+    for make, call, one in (
+        (context_pb2.TruncateRequest, small.stub.Truncate, {"text": "a"}),
+        (context_pb2.BatchTruncateRequest, small.stub.BatchTruncate, {"items": [item]}),
+    ):
+        assert call(make(marker="é" * 512, **options, **one)).encoding == "cl100k_base"
+        failed = failure(call, make(marker="é" * 512 + "a", **options, **one))
+        assert failed.metadata == {"field": "marker", "limit": "1024", "size": "1025"}
+
+
 def chat_of(rpc: str, messages: list[Any]) -> Any:
     fields: dict[str, Any] = {"encoding": "cl100k_base", "format": "openai-chat"}
     if rpc == "BatchCountChat":

@@ -34,6 +34,8 @@ from bytepair_server.rpc.wire import element, naming
 
 #: Maximum findings in one answer.
 MAX_FINDINGS: Final = 1000
+#: A marker is counted anew for each item of a batch, perhaps many times.
+MAX_MARKER_BYTES: Final = 1024
 
 _CODES: Final = {code.value: code for code in inspecting.FindingCode}
 _RESULTS: Final = context_pb2.BatchTruncateResponse.RESULTS_FIELD_NUMBER
@@ -74,6 +76,7 @@ class ContextService:
         text = request.text
         utf8 = text.encode()
         self._options.check_size("text", len(utf8), call)
+        _check_marker(request)
         fields = self._truncate(request, text, utf8, entry, rule, call, is_part=request.is_part)
         return fields + naming(context_pb2.TruncateResponse, entry)
 
@@ -83,6 +86,7 @@ class ContextService:
         texts = [item.text for item in request.items]
         utf8s = [text.encode() for text in texts]
         self._options.check_size("items.text", sum(map(len, utf8s)), call)
+        _check_marker(request)
         parts = []
         for item, text, utf8 in zip(request.items, texts, utf8s, strict=True):
             try:
@@ -227,6 +231,10 @@ class ContextService:
             original = entry.encoding.count(text, **rule) if found.truncated else found.count
             result.original_count = original
         return result.SerializeToString()
+
+
+def _check_marker(request: _HasTruncate) -> None:
+    limits.check("marker", len(request.marker.encode()), MAX_MARKER_BYTES, "bytes")
 
 
 def _keep_of_part(request: _HasTruncate, keep: Keep, rule: SpecialRule) -> Literal["start", "end"]:
