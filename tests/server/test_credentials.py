@@ -187,6 +187,16 @@ def test_a_key_takes_precedence_over_the_certificate(
             assert failed.reason == "UNAUTHENTICATED"
 
 
+def test_two_credentials_are_those_of_no_caller(
+    mutual: RunningServer, authority: Authority
+) -> None:
+    shown = trusting(authority.pem, authority.client(uris=[BILLING]))
+    right, wrong = ("authorization", "Bearer chat-key"), ("authorization", "Bearer wrong")
+    with Connection(mutual, shown) as connection:
+        for sent in ((right, wrong), (wrong, right), (right, right)):
+            assert failure(connection.count, metadata=sent).reason == "UNAUTHENTICATED"
+
+
 def test_a_stream_has_the_caller_of_its_connection(
     mutual: RunningServer, authority: Authority
 ) -> None:

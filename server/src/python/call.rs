@@ -1,5 +1,6 @@
 //! One call for Python: what came with it, and Python's commands.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
@@ -114,8 +115,13 @@ impl Call {
         Some(left.saturating_duration_since(Instant::now()).as_secs_f64())
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
-        self.0.opened.headers.get(name)?.to_str().ok()
+    /// A header that is sent several times has all values in one, as RFC 9110, section 5.3, reads it:
+    /// no caller is identified by one of several credentials.
+    fn header(&self, name: &str) -> Option<Cow<'_, str>> {
+        let values = self.0.opened.headers.get_all(name).iter();
+        let mut values = values.map(|value| value.to_str().ok());
+        let first = values.next()??;
+        values.try_fold(Cow::Borrowed(first), |all, next| Some(all + ", " + next?))
     }
 
     fn headers<'py>(&self, py: Python<'py>) -> Vec<(&str, Bound<'py, PyBytes>)> {

@@ -165,15 +165,18 @@ class _Call:
 
     def header(self, name: str) -> str | None:
         if self._headers is None:
-            pairs = self._context.invocation_metadata() or ()
-            self._headers = {key: value for key, value in pairs if isinstance(value, str)}
+            self._headers = {}
+            for key, value in self._context.invocation_metadata() or ():
+                if isinstance(value, str):  # several values are one, as in the native transport
+                    before = self._headers.get(key)
+                    self._headers[key] = value if before is None else f"{before}, {value}"
         return self._headers.get(name)
 
     def time_remaining(self) -> float | None:
         return self._context.time_remaining()
 
-    def fail(self, status: Status, trailers: Trailers = ()) -> None:
-        self._failure = status, trailers
+    def fail(self, status: Status, trailers: Trailers = (), headers: Trailers = ()) -> None:
+        self._failure = status, (*trailers, *headers)
 
     async def end(self) -> None:
         """Send the status of a failed call."""

@@ -69,7 +69,7 @@ class Call(Protocol):
     def time_remaining(self) -> float | None:
         """Seconds until the deadline; None without a deadline."""
 
-    def fail(self, status: Status, trailers: Trailers = ()) -> None:
+    def fail(self, status: Status, trailers: Trailers = (), headers: Trailers = ()) -> None:
         """End the call with an error. For a stream, `close` must follow."""
 
 
