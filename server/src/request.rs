@@ -20,7 +20,7 @@ use crate::grpc::{self, Grpc};
 use crate::messages::Messages;
 use crate::peer::{Held, Peer};
 use crate::settings::SMALL_BYTES;
-use crate::timeouts::{deadline, shorten};
+use crate::timeouts::{self, deadline, shorten};
 
 /// The future of a response. It is boxed, so that its kilobyte is freed once a stream has started. To
 /// keep it small, futures capture what they own and never pass it on.
@@ -28,20 +28,26 @@ pub type Responding = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 /// Answers a request.
 pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming>) -> Responding {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    lower_case_type(&mut parts.headers);
     let method = shared.protocols.method(parts.uri.path()).copied();
-    let is_untyped = matches!(
-        content_type(&parts.headers),
-        // By default of `curl -d`, and of `fetch`.
-        b"" | b"application/x-www-form-urlencoded" | b"text/plain;charset=UTF-8"
-    );
-    let is_bare_get = parts.method == HttpMethod::GET && parts.uri.query().is_none();
-    if is_untyped && (method.is_none() || parts.method == HttpMethod::POST)
-        || is_bare_get && method.is_some()
-    {
+    let is_called = match method {
+        None => is_framed(&parts.headers),
+        // Connect's GET has the message in the query.
+        Some(_) if parts.method == HttpMethod::GET => {
+            let query = parts.uri.query().unwrap_or_default();
+            query.split('&').any(|pair| pair.starts_with("message="))
+        }
+        Some(_) => true,
+    };
+    if !is_called {
         let timeout = Some(shared.settings.message_timeout);
         discard(ReadAhead::new(body, timeout, None, None));
-        return Box::pin(std::future::ready(help(method.is_some())));
+        let help = match method {
+            Some(_) => help(StatusCode::UNSUPPORTED_MEDIA_TYPE, NO_JSON),
+            None => help(StatusCode::NOT_FOUND, NO_RPC),
+        };
+        return Box::pin(std::future::ready(help));
     }
     let is_unary = method.is_some_and(|method| method.kind == Kind::Unary);
     let has_one_message = is_unary || method.is_some_and(|it| it.kind == Kind::ServerStream);
@@ -51,7 +57,7 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
     let within_limit = if size > shared.settings.max_header_bytes as usize {
         Err(too_many_headers(size, shared.settings.max_header_bytes))
     } else {
-        Ok(())
+        timeouts::check(&parts.headers)
     };
     match method.filter(|_| grpc::is_spoken(&parts)) {
         Some(method) => by_grpc(
@@ -234,7 +240,20 @@ async fn by_protocols(
 
 async fn pass_on(shared: &Shared, parts: Parts, body: ReadAhead) -> Response<Body> {
     let request = Request::from_parts(parts, body);
-    shared.protocols.answer(request).await
+    let answer = shared.protocols.answer(request).await;
+    let is_explained = answer.headers().contains_key(header::CONTENT_TYPE);
+    match answer.status() {
+        status @ (StatusCode::UNSUPPORTED_MEDIA_TYPE | StatusCode::METHOD_NOT_ALLOWED)
+            if !is_explained =>
+        {
+            let mut help = help(status, NO_JSON);
+            let allowed = answer.headers().get(header::ALLOW).cloned();
+            help.headers_mut()
+                .extend(allowed.map(|it| (header::ALLOW, it)));
+            help
+        }
+        _ => answer,
+    }
 }
 
 /// Waits for Python's answer.
@@ -360,21 +379,36 @@ fn known_size(headers: &HeaderMap) -> Option<usize> {
         .checked_sub(prefix)
 }
 
-/// The answer, for a person, to a request of no protocol. `is_rpc`: its path is that of an RPC.
-fn help(is_rpc: bool) -> Response<Body> {
-    const NO_TYPE: &str = concat!(
-        "{\"code\":\"invalid_argument\",\"message\":",
-        "\"POST JSON with content-type: application/json\"}\n",
-    );
-    const NO_RPC: &str = concat!(
-        "{\"code\":\"unimplemented\",\"message\":\"nothing is served here: POST JSON to an RPC, such as ",
-        "/bytepair.v1.TokenizerService/ListEncodings; / is a page if the playground is on\"}\n",
-    );
-    let (status, text) = if is_rpc {
-        (StatusCode::UNSUPPORTED_MEDIA_TYPE, NO_TYPE)
-    } else {
-        (StatusCode::NOT_FOUND, NO_RPC)
-    };
+/// Writes the content type in lower case: RFC 9110, section 8.3.1.
+fn lower_case_type(headers: &mut HeaderMap) {
+    if let Some(value) = headers.get_mut(header::CONTENT_TYPE)
+        && value.as_bytes().iter().any(u8::is_ascii_uppercase)
+        && let Ok(lower) = HeaderValue::from_bytes(&value.as_bytes().to_ascii_lowercase())
+    {
+        *value = lower;
+    }
+}
+
+/// Whether the messages of a request have prefixes: its client reads answers of its protocol only.
+fn is_framed(headers: &HeaderMap) -> bool {
+    let content_type = content_type(headers);
+    [&b"application/grpc"[..], b"application/connect+"]
+        .iter()
+        .any(|start| content_type.starts_with(start))
+}
+
+const NO_JSON: &str = concat!(
+    "{\"code\":\"invalid_argument\",\"message\":",
+    "\"POST JSON with content-type: application/json\"}\n",
+);
+const NO_RPC: &str = concat!(
+    "{\"code\":\"unimplemented\",\"message\":\"no RPC has this path: POST JSON to one, such as ",
+    "/bytepair.v1.TokenizerService/Count or /bytepair.v1.ChatService/CountChat; ",
+    "/ is a page if the playground is on\"}\n",
+);
+
+/// An answer for a person whose request is no call.
+fn help(status: StatusCode, text: &'static str) -> Response<Body> {
     let mut response = Response::new(Body::whole(Bytes::from_static(text.as_bytes())));
     *response.status_mut() = status;
     let json = HeaderValue::from_static("application/json");

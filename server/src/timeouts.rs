@@ -4,17 +4,42 @@ use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderValue};
 
+use crate::call::{Failure, INVALID_ARGUMENT};
+
 const GRPC_TIMEOUT: &str = "grpc-timeout";
 const CONNECT_TIMEOUT: &str = "connect-timeout-ms";
 
-/// The deadline of a call; `None` if it has no valid timeout.
+/// The deadline of a call; `None` if it has no timeout.
 pub fn deadline(headers: &HeaderMap) -> Option<Instant> {
-    let timeout = match (headers.get(GRPC_TIMEOUT), headers.get(CONNECT_TIMEOUT)) {
-        (Some(value), _) => grpc_timeout(value.to_str().ok()?)?,
-        (None, Some(value)) => Duration::from_millis(value.to_str().ok()?.parse().ok()?),
-        (None, None) => return None,
+    Instant::now().checked_add(timeout(headers).ok()??)
+}
+
+/// Fails if a call has a timeout that cannot be read.
+pub fn check(headers: &HeaderMap) -> Result<(), Failure> {
+    timeout(headers).map(drop).map_err(|name| {
+        let form = match name {
+            GRPC_TIMEOUT => "a number and a unit, such as 250m for 250 ms",
+            _ => "milliseconds, at most ten digits",
+        };
+        Failure::new(INVALID_ARGUMENT, format!("{name}: must be {form}"))
+    })
+}
+
+/// The timeout of a call; or the name of the header that cannot be read.
+fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, &'static str> {
+    let read = |name, parse: fn(&str) -> Option<Duration>| {
+        let parsed = |value: &HeaderValue| value.to_str().ok().and_then(parse).ok_or(name);
+        headers.get(name).map(parsed).transpose()
     };
-    Instant::now().checked_add(timeout)
+    Ok(read(GRPC_TIMEOUT, grpc_timeout)?.or(read(CONNECT_TIMEOUT, connect_timeout)?))
+}
+
+/// https://connectrpc.com/docs/protocol: at most ten digits.
+fn connect_timeout(value: &str) -> Option<Duration> {
+    let is_number = (1..=10).contains(&value.len()) && value.bytes().all(|it| it.is_ascii_digit());
+    Some(Duration::from_millis(
+        is_number.then(|| value.parse().ok())??,
+    ))
 }
 
 fn grpc_timeout(value: &str) -> Option<Duration> {
@@ -54,6 +79,10 @@ mod tests {
         assert_eq!(grpc_timeout("2H"), Some(Duration::from_secs(7200)));
         assert_eq!(grpc_timeout("250m"), Some(Duration::from_millis(250)));
         assert_eq!(grpc_timeout("7n"), Some(Duration::from_nanos(7)));
+        assert_eq!(connect_timeout("250"), Some(Duration::from_millis(250)));
+        for bad in ["", "-1", "+1", "1x", "12345678901"] {
+            assert_eq!(connect_timeout(bad), None, "{bad}");
+        }
         for bad in ["", "m", "1", "1x", "-1S", "é"] {
             assert_eq!(grpc_timeout(bad), None, "{bad}");
         }

@@ -66,7 +66,8 @@ class ChatFormatMismatch(BytepairError, ValueError):
 
 #: What to do about a violated rule, where the rule does not say it.
 _ADVICE: Final = {
-    "part_not_supported": 'count it yourself, and write {"type": "counted_tokens", "tokens": N}',
+    "part_empty": "it has none of text, counted_tokens and json",
+    "part_not_supported": "count it yourself, and give its number of tokens as counted_tokens",
 }
 
 

@@ -135,7 +135,7 @@ def _part(index: int, part: chat_pb2.ContentPart) -> Part:
         value = _json(index, "content", part.json)
         if isinstance(value, dict) and value.get("type") in ("system_content", "developer_content"):
             return Structured(value["type"], value)
-    raise InvalidChat(index, "content", "part_not_supported")
+    raise InvalidChat(index, "content", "part_not_supported" if kind else "part_empty")
 
 
 def _json(index: int, field: str, text: str) -> Any:

@@ -113,7 +113,10 @@ class UnaryHandlers:
         """Answer a call that has to wait for admission, for its message or for a thread."""
         shared, limiter, raw = self._shared, self._shared.limiter, incoming.message
         try:
-            limits.check("message", incoming.size, shared.settings.max_message_bytes, "bytes")
+            if incoming.size > shared.settings.max_message_bytes:
+                if incoming.is_json:
+                    limits.check("request", incoming.size, json.MAX_BYTES, "bytes of JSON")
+                limits.check("message", incoming.size, shared.settings.max_message_bytes, "bytes")
             slot = await limiter.admit(call, incoming.size, incoming.time_remaining())
             try:
                 if raw is None:

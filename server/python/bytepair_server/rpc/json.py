@@ -73,7 +73,7 @@ def read(raw: bytes, request_class: type[Message]) -> bytes:
 
 
 def write(raw: bytes, response_class: type[Message]) -> bytes:
-    """Convert a response to JSON, without fields that have their default value."""
+    """Convert a response to JSON. Only a field with presence may be absent, if it is not set."""
     return json.dumps(_written(response_class.FromString(raw))).encode()
 
 
@@ -117,7 +117,8 @@ def _object(message: Descriptor, value: Any) -> dict[str, Any]:
     chosen: dict[str, str] = {}  # for each oneof, the key that is given
     for key, inside in value:
         if key not in fields:
-            raise InvalidField("", f"unknown field {key[:_MAX_SHOWN]!r}")
+            names = ", ".join(field.json_name for field in message.fields)
+            raise InvalidField("", f"unknown field {key[:_MAX_SHOWN]!r}; the fields are {names}")
         name, oneof, read = fields[key]
         if key in seen:
             raise InvalidField(f".{key}", "is given twice")
@@ -210,7 +211,16 @@ _SCALARS: Final[dict[int, _Read]] = {
 
 
 def _written(message: Message) -> dict[str, Any]:
-    return {field.json_name: _value(field, value) for field, value in message.ListFields()}
+    written = {}
+    for field, name, has_presence in _written_fields(message.DESCRIPTOR):
+        if not has_presence or message.HasField(field.name):
+            written[name] = _value(field, getattr(message, field.name))
+    return written
+
+
+@cache
+def _written_fields(message: Descriptor) -> list[tuple[FieldDescriptor, str, bool]]:
+    return [(field, field.json_name, field.has_presence) for field in message.fields]
 
 
 def _value(field: FieldDescriptor, value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 from bytepair.v1 import text_pb2
@@ -126,7 +127,10 @@ class Outcomes:
         if action is not None or failure.reason == "UNAUTHENTICATED":
             self._audit(incoming, call, failure)
         self._end(incoming, call, code, failure.reason)
-        incoming.fail(failure.for_transport(is_json=incoming.is_json), trailers(call))
+        headers: Trailers = ()
+        if incoming.is_json and failure.retry_seconds is not None:
+            headers = (("retry-after", str(ceil(failure.retry_seconds))),)
+        incoming.fail(failure.for_transport(is_json=incoming.is_json), trailers(call), headers)
 
     def _unexpected(self, incoming: Incoming, call: Call, error: BaseException) -> Failure:
         self._shared.log.error(

@@ -180,6 +180,8 @@ def _not_permitted(error: errors.SpecialTokenNotPermitted) -> Failure:
         if error.is_token
         else f"{token!r} is not a special token of {error.encoding}"
     )
+    if token.upper() == "ALL":
+        problem += '; the entry "ALL", without others, stands for all that the operator permits'
     return Failure(
         Code.PERMISSION_DENIED,
         "SPECIAL_TOKEN_NOT_PERMITTED",

@@ -1,0 +1,112 @@
+"""JSON by plain HTTP: what a person with curl sends, and mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from bytepair_server.rpc.json import MAX_BYTES
+from conftest import Serve
+from support.keys import keys_toml
+from support.plain_http import ask
+from support.serving import RunningServer, write_config
+
+COUNT = "/bytepair.v1.TokenizerService/Count"
+JSON = "application/json"
+
+
+@pytest.fixture
+def native(server: RunningServer, pytestconfig: pytest.Config) -> RunningServer:
+    """The shared server, if its transport serves files."""
+    if pytestconfig.getoption("--transport") == "grpcio":
+        pytest.skip("grpcio serves no files")
+    return server
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {},
+        {"content_type": "application/x-www-form-urlencoded"},
+        {"content_type": "text/plain;charset=UTF-8"},
+        {"content_type": "Text/JSON"},
+    ],
+)
+def test_a_call_of_another_content_type_is_told_the_one_to_send(
+    native: RunningServer, sent: dict[str, str]
+) -> None:
+    for body in (b"", bytes(1_000_000)):  # the answer comes even before a large body is sent
+        answer = ask(native.target, COUNT, "POST", body, **sent)
+        assert answer.status == 415
+        assert b"POST JSON with content-type: application/json" in answer.body
+
+
+@pytest.mark.parametrize("query", ["", "?encoding=gpt-4o&text=a"])
+@pytest.mark.parametrize("sent", [{}, {"content_type": JSON}])
+def test_a_get_without_a_message_is_told_to_post(
+    native: RunningServer, sent: dict[str, str], query: str
+) -> None:
+    path = f"{COUNT}{query}"
+    answer = ask(native.target, path, "GET", None, **sent)
+    assert answer.status == 415
+    assert b"POST JSON with content-type: application/json" in answer.body
+
+
+def test_another_http_method_is_told_to_post(native: RunningServer) -> None:
+    answer = ask(native.target, COUNT, "PUT", b"{}")
+    assert (answer.status, answer.headers["allow"]) == (405, "GET, POST")
+    assert b"POST JSON with content-type: application/json" in answer.body
+
+
+@pytest.mark.parametrize("path", ["/", "/v1/count", "/bytepair.v1.TokenizerService/CountChat"])
+def test_json_to_a_wrong_path_is_told_the_form_of_one(native: RunningServer, path: str) -> None:
+    answer = ask(native.target, path, "POST", b"{}", content_type=JSON)
+    assert (answer.status, answer.headers["content-type"]) == (404, JSON)
+    assert b"/bytepair.v1.ChatService/CountChat" in answer.body
+
+
+def test_json_is_called_so_in_any_case_and_zeros_are_written(native: RunningServer) -> None:
+    body = b'{"encoding": "cl100k_base"}'
+    answer = ask(native.target, COUNT, "POST", body, content_type="Application/JSON; charset=UTF-8")
+    assert answer.status == 200
+    assert json.loads(answer.body)["count"] == "0"
+
+
+@pytest.mark.parametrize("timeout", ["abc", "-1", "99999999999"])
+def test_a_timeout_that_cannot_be_read_is_rejected(native: RunningServer, timeout: str) -> None:
+    body = b'{"encoding": "cl100k_base"}'
+    sent = {"content_type": JSON, "connect_timeout_ms": timeout}
+    answer = ask(native.target, COUNT, "POST", body, **sent)
+    assert answer.status == 400
+    assert b"connect-timeout-ms: must be milliseconds" in answer.body
+
+
+@pytest.mark.parametrize("rpc", ["EncodeStream", "DecodeStream", "CountStream", "SplitStream"])
+def test_a_stream_of_json_is_told_the_form_to_send(native: RunningServer, rpc: str) -> None:
+    path = f"/bytepair.v1.TokenizerService/{rpc}"
+    answer = ask(native.target, path, "POST", content_type="application/connect+json")
+    assert b"send Protocol Buffers" in answer.body
+
+
+def test_a_request_that_is_never_read_is_told_the_limit_of_json(native: RunningServer) -> None:
+    length = str(4 * MAX_BYTES)
+    answer = ask(native.target, COUNT, "POST", b"{}", content_type=JSON, content_length=length)
+    assert answer.status == 400
+    said = f"bytes of JSON, and this server accepts at most {MAX_BYTES}"
+    assert said in json.loads(answer.body)["message"]
+
+
+def test_a_call_over_its_quota_has_the_header_retry_after(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "keys.toml").write_text(keys_toml(once="key"))
+    config = """
+        api_keys_file = "keys.toml"
+        [quotas.once]
+        requests_per_second = 0.001
+        request_burst = 1
+    """
+    server = serve("--transport", "native", "--config", write_config(tmp_path, config))
+    sent = {"content_type": JSON, "authorization": "Bearer key"}
+    answers = [ask(server.target, COUNT, "POST", b"{}", **sent) for _ in range(3)]
+    assert answers[-1].status == 429
+    assert 900 < int(answers[-1].headers["retry-after"]) <= 1000
