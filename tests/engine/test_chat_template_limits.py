@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bytepair_engine import get_encoding
+from bytepair_engine import Cancelled, CancelScope, get_encoding
 from bytepair_engine.chat import TemplateLimit, count_chat, encode_chat
 from bytepair_engine.chat.templates import TemplateFormat
 from bytepair_engine.chat.templates.budget import MAX_DEPTH, MAX_NESTING
@@ -101,6 +101,11 @@ def rendered(template: str, content: str = "a<c> b<c>c") -> None:
 def test_a_template_over_its_budget_is_stopped(template: str) -> None:
     with pytest.raises(TemplateLimit):
         rendered(template)
+
+
+def test_a_rendering_can_be_cancelled_before_its_budget_is_used_up() -> None:
+    with CancelScope(0), pytest.raises(Cancelled):
+        rendered(SPUN + SPINNING[0])
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
+from bytepair_engine import cancel
 from bytepair_engine.chat.errors import TemplateLimit
 
 #: Steps of every rendering: at most some 40 ms of CPU time (`make bench-chat`).
@@ -17,6 +18,8 @@ STEPS_PER_VALUE: Final = 50
 CHARACTERS_PER_STEP: Final = 256
 #: Additional steps for the text of the input: a template may copy it this many times.
 COPIES: Final = 16
+#: Steps between checks for cancellation.
+_CHECK_EVERY: Final = 1_000
 #: Maximum depth of nested calls: macros and recursive loops.
 MAX_DEPTH: Final = 64
 #: Maximum nesting of a value that is walked: hashing a tuple takes C stack for each level.
@@ -36,12 +39,13 @@ class Budget:
         depth: Current depth of nested calls.
     """
 
-    __slots__ = ("_left", "depth")
+    __slots__ = ("_check_at", "_left", "depth")
 
     def __init__(self, values: int, characters: int) -> None:
         self._left = (
             BASE_STEPS + STEPS_PER_VALUE * values + COPIES * characters // CHARACTERS_PER_STEP
         )
+        self._check_at = self._left
         self.depth = 0
 
     def spend(self, steps: int) -> None:
@@ -49,8 +53,12 @@ class Budget:
 
         Raises:
             TemplateLimit: Fewer steps are left.
+            Cancelled: The work of this thread was cancelled.
         """
         self._left -= steps
+        if self._left < self._check_at:
+            cancel.check()
+            self._check_at = self._left - _CHECK_EVERY
         if self._left < 0:
             raise TemplateLimit("steps")
 

@@ -22,7 +22,7 @@ from bytepair_engine.chat.templates.controls import pieces
 from bytepair_engine.chat.templates.environment import Environment
 from bytepair_engine.chat.templates.traced import Traced
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import InvalidOption
+from bytepair_engine.errors import Cancelled, InvalidOption
 from bytepair_engine.vocabulary.special_names import special_names
 
 Arguments = Literal["object", "text"]
@@ -217,7 +217,7 @@ class TemplateFormat(ChatFormat):
                 return [
                     (output, rendering.owner) for output in self._compiled.root_render_func(context)
                 ]
-        except (InvalidChat, InvalidOption, TemplateLimit):
+        except (Cancelled, InvalidChat, InvalidOption, TemplateLimit):
             raise
         except RecursionError:
             raise TemplateLimit("depth") from None
