@@ -38,14 +38,18 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
             let query = parts.uri.query().unwrap_or_default();
             query.split('&').any(|pair| pair.starts_with("message="))
         }
-        Some(_) => true,
+        // By default of `curl -d`, and of `fetch`.
+        Some(_) => !matches!(
+            content_type(&parts.headers),
+            b"" | b"application/x-www-form-urlencoded" | b"text/plain;charset=utf-8"
+        ),
     };
     if !is_called {
         let timeout = Some(shared.settings.message_timeout);
         discard(ReadAhead::new(body, timeout, None, None));
         let help = match method {
-            Some(_) => help(StatusCode::UNSUPPORTED_MEDIA_TYPE, NO_JSON),
-            None => help(StatusCode::NOT_FOUND, NO_RPC),
+            Some(_) => help(StatusCode::UNSUPPORTED_MEDIA_TYPE, JSON, NO_JSON),
+            None => help(StatusCode::NOT_FOUND, JSON, NO_RPC),
         };
         return Box::pin(std::future::ready(help));
     }
@@ -246,7 +250,8 @@ async fn pass_on(shared: &Shared, parts: Parts, body: ReadAhead) -> Response<Bod
         status @ (StatusCode::UNSUPPORTED_MEDIA_TYPE | StatusCode::METHOD_NOT_ALLOWED)
             if !is_explained =>
         {
-            let mut help = help(status, NO_JSON);
+            // As text, because clients take JSON for an error of Connect.
+            let mut help = help(status, "text/plain", POST_JSON);
             let allowed = answer.headers().get(header::ALLOW).cloned();
             help.headers_mut()
                 .extend(allowed.map(|it| (header::ALLOW, it)));
@@ -397,6 +402,8 @@ fn is_framed(headers: &HeaderMap) -> bool {
         .any(|start| content_type.starts_with(start))
 }
 
+const JSON: &str = "application/json";
+const POST_JSON: &str = "POST JSON with content-type: application/json\n";
 const NO_JSON: &str = concat!(
     "{\"code\":\"invalid_argument\",\"message\":",
     "\"POST JSON with content-type: application/json\"}\n",
@@ -408,10 +415,12 @@ const NO_RPC: &str = concat!(
 );
 
 /// An answer for a person whose request is no call.
-fn help(status: StatusCode, text: &'static str) -> Response<Body> {
+fn help(status: StatusCode, content_type: &'static str, text: &'static str) -> Response<Body> {
     let mut response = Response::new(Body::whole(Bytes::from_static(text.as_bytes())));
     *response.status_mut() = status;
-    let json = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    let content_type = HeaderValue::from_static(content_type);
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, content_type);
     response
 }
