@@ -65,6 +65,9 @@ def client(clients: Clients) -> Iterator[TokenizerClient]:
         ("disallowed_special", lambda c: c.encode_stream(["a"], disallowed_special={"x"})),
         ("timeout", lambda c: c.encode_stream(["a"], timeout=-1)),
         ("limit", lambda c: c.count_stream(["a"], limit=-1)),
+        ("max_tokens", lambda c: c.split("a", 0)),
+        ("max_tokens", lambda c: c.split_stream(["a"], 0)),
+        ("overlap_tokens", lambda c: c.split("a", 5, overlap_tokens=3)),
     ],
 )
 def test_an_option_outside_its_domain(client: TokenizerClient, field: str, act: Act) -> None:

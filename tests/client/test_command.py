@@ -9,11 +9,12 @@ import subprocess
 from pathlib import Path
 
 import bytepair_client
+import grpc
 import pytest
 from bytepair_client import InputTooLarge
 from bytepair_client._cli.output import Results
 from support.oracle import oracle
-from support.scripted import Held, ScriptedServer
+from support.scripted import Held, ScriptedServer, details, fail
 from support.serving import RunningServer, clean_environment
 from support.shell import Shell, command
 
@@ -178,8 +179,12 @@ def test_a_text_that_cannot_be_cut_is_too_large(shell: Shell) -> None:
     ("arguments", "status", "said"),
     [
         (("truncate", "--max-tokens", "-1"), 2, "bytepair: --max-tokens: must be 0 or more"),
-        (("split", "--max-tokens", "0"), 1, "bytepair: --max-tokens: must be 1 or more"),
-        (("split", "--max-tokens", "5", "--overlap-tokens", "3"), 1, "half of --max-tokens"),
+        (("split", "--max-tokens", "0"), 2, "bytepair: --max-tokens: must be 1 or more, not 0\n"),
+        (
+            ("split", "--max-tokens", "5", "--overlap-tokens", "3"),
+            2,
+            "bytepair: --overlap-tokens: must be 0 to 2, half of --max-tokens, not 3\n",
+        ),
         (("count", "--timeout", "0"), 2, "above 0 and at most 1000000000\n"),
         (
             ("count", "--tls-cert", "a.txt"),
@@ -300,6 +305,37 @@ def test_wrong_usage(shell: Shell, arguments: tuple[str, ...]) -> None:
     several = "truncate", *encoding, "--max-tokens", "1", "missing", "missing"
     shell(*several, status=2, errors="needs --json")
     shell("count", "--encoding", os.fsdecode(b"\xff"), status=2, errors="encoding: not UTF-8")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("split", "--max-tokens", "0"),
+        ("split", "--max-tokens", "2", "--overlap-tokens", "2"),
+        ("truncate", "--max-tokens", "-2"),
+        ("truncate", "--max-tokens", "9" * 20),
+        ("count", "--allowed-special", "ALL"),
+        ("count-chat", "--format", os.fsdecode(b"\xff")),
+    ],
+)
+def test_options_are_checked_before_an_input_is_read_or_sent(
+    shell: Shell, arguments: tuple[str, ...]
+) -> None:
+    with ScriptedServer() as server:
+        target = "--target", server.target
+        shell(*arguments, *target, "missing", status=2, errors="bytepair: --")
+        assert not server.calls
+    shell(*arguments, *target, "b.txt", status=2, errors="bytepair: --")
+
+
+def test_the_server_may_reject_an_option(shell: Shell) -> None:
+    code = grpc.StatusCode.INVALID_ARGUMENT
+    for field, status in (("config.max_tokens", 2), ("unit", 1)):
+        info = details("INVALID_OPTION", code, {"field": field})
+        with ScriptedServer(fail(code, f"{field}: wrong", details=info)) as server:
+            truncate = "truncate", "--max-tokens", "3", "--target", server.target
+            said = "bytepair: --max-tokens: wrong\n" if status == 2 else "bytepair: unit: wrong\n"
+            shell(*truncate, "b.txt", status=status, errors=said)
 
 
 def test_the_name_of_an_input_does_not_hide_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:

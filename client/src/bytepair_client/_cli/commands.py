@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import asdict
-from functools import wraps
+from functools import partial, wraps
 from inspect import getdoc
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
@@ -29,6 +29,7 @@ from bytepair_client._cli.options import (
     size,
 )
 from bytepair_client._cli.output import (
+    ARGUMENTS,
     CommandError,
     ExitStatus,
     Result,
@@ -41,6 +42,7 @@ from bytepair_client._cli.output import (
 )
 from bytepair_client._client import TokenizerClient
 from bytepair_client._errors import InvalidOption
+from bytepair_client._operations import chats, context, decoding, encoding
 from bytepair_client._operations.describing import ChatFormatInfo, EncodingInfo
 
 Run = Callable[[TokenizerClient, Namespace], ExitStatus]
@@ -72,8 +74,9 @@ def command(summary: str, options: Options = ()) -> Callable[[Run], Run]:
     return add
 
 
-def each_input(of_input: OfInput) -> Run:
-    """Turn a function of one input into one of all inputs."""
+def each_input(operation: Callable[..., object], empty: object, of_input: OfInput) -> Run:
+    """Turn a function of one input into one of all inputs, of which none is read if the options are
+    invalid. `operation`, with an `empty` input, checks them."""
 
     @wraps(of_input)
     def run(client: TokenizerClient, args: Namespace) -> ExitStatus:
@@ -81,6 +84,7 @@ def each_input(of_input: OfInput) -> Run:
             raise CommandError("--errors bytes cannot be combined with --json", ExitStatus.USAGE)
         if args.command == "truncate" and len(args.files) > 1 and not args.json:
             raise CommandError("truncating several files needs --json", ExitStatus.USAGE)
+        operation(client._defaults, empty, **options_of(args))
         as_json = args.json and args.command != "split"  # which always writes JSON
         results = Results(as_json=as_json)
         writes = args.command != "count" and not as_json
@@ -95,10 +99,10 @@ def each_input(of_input: OfInput) -> Run:
 
 
 @command("count tokens", (*ENCODING, *SPECIAL, *files(TEXT)))
-@each_input
+@partial(each_input, encoding.count, "")
 def count(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Print the number of tokens of each file, and the total of several."""
-    options, raw = special_options(args), client.with_raw_response
+    options, raw = options_of(args), client.with_raw_response
     response: Any
     if source.is_large:
         response = raw.count_stream(source.text(), timeout=args.timeout, **options)
@@ -110,13 +114,13 @@ def count(client: TokenizerClient, args: Namespace, source: Input) -> Result:
 
 
 @command("count the tokens of a chat", (*ENCODING, CHAT_FORMAT, *files(CHAT)))
-@each_input
+@partial(each_input, chats.count_chat, ())
 def count_chat(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Print the number of tokens of each chat as the model sees it, and whether that is exact or an
     estimate."""
     messages, tools = source.chat()
     try:
-        response = client.with_raw_response.count_chat(messages, format=args.format, tools=tools)
+        response = client.with_raw_response.count_chat(messages, tools=tools, **options_of(args))
     except InvalidOption as error:
         if error.field not in ("messages", "tools"):
             raise
@@ -131,10 +135,10 @@ def count_chat(client: TokenizerClient, args: Namespace, source: Input) -> Resul
 
 
 @command("encode text as token ids", (*ENCODING, *SPECIAL, *files(TEXT)))
-@each_input
+@partial(each_input, encoding.encode, "")
 def encode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Print the token ids of each file on one line, separated by spaces."""
-    options = special_options(args)
+    options = options_of(args)
     if not source.is_large:
         response = client.with_raw_response.encode(source.whole_text(), **options)
         line = " ".join(map(str, response.ids)) + "\n"
@@ -148,17 +152,17 @@ def encode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
 
 
 @command("decode token ids to text", (*ENCODING, *DECODING, *files(IDS)))
-@each_input
+@partial(each_input, decoding.decode, ())
 def decode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Write the text of token ids exactly, with no line end added."""
-    skips, as_bytes = args.skip_special_tokens, args.errors == "bytes"
+    options, as_bytes = options_of(args), args.errors == "bytes"
     if source.is_large:
         stream = client.decode_stream(
             source.ids(),
             errors="replace" if as_bytes else args.errors,
             as_bytes=as_bytes,
-            skip_special_tokens=skips,
             timeout=args.timeout,
+            **options,
         )
         if args.json:
             text = "".join(stream)
@@ -168,9 +172,8 @@ def decode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
         return Result({}, stream.last)
     ids = chain.from_iterable(source.ids())
     if as_bytes:
-        return Result({}, output=client.decode_bytes(ids, skip_special_tokens=skips))
-    raw = client.with_raw_response
-    response = raw.decode(ids, errors=args.errors, skip_special_tokens=skips)
+        return Result({}, output=client.decode_bytes(ids, **options))
+    response = client.with_raw_response.decode(ids, errors=args.errors, **options)
     return Result({"text": response.text}, response, response.text)
 
 
@@ -178,17 +181,10 @@ def decode(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     "cut text to a number of tokens",
     (*ENCODING, *SPECIAL, *size("grapheme"), *TRUNCATING, *files(TEXT)),
 )
-@each_input
+@partial(each_input, context.truncate, "")
 def truncate(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Write as much of a file as fits, with no line end added. Several files need --json."""
-    response = client.with_raw_response.truncate(
-        source.whole_text(),
-        args.max_tokens,
-        keep=args.keep,
-        level=args.level,
-        marker=args.marker,
-        **special_options(args),
-    )
+    response = client.with_raw_response.truncate(source.whole_text(), **options_of(args))
     result = {
         "text": response.text,
         "count": response.count,
@@ -202,18 +198,11 @@ def truncate(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     "split text into chunks of a number of tokens",
     (*ENCODING, *SPECIAL, *size("paragraph"), OVERLAP, *files(TEXT)),
 )
-@each_input
+@partial(each_input, context.split, "")
 def split(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Print a line of JSON for each chunk: its start and end in code points, the number of its
     tokens, and its text. A file may have any size."""
-    chunks = client.split_stream(
-        source.text(),
-        args.max_tokens,
-        overlap_tokens=args.overlap_tokens,
-        level=args.level,
-        timeout=args.timeout,
-        **special_options(args),
-    )
+    chunks = client.split_stream(source.text(), timeout=args.timeout, **options_of(args))
     named = {"file": source.name} if source.suffix else {}
     for chunk in chunks:
         write_json({**named, **asdict(chunk)}, ensure_ascii=False)
@@ -221,7 +210,7 @@ def split(client: TokenizerClient, args: Namespace, source: Input) -> Result:
 
 
 @command("find causes of a surprising count", (*ENCODING, *files(TEXT)))
-@each_input
+@partial(each_input, context.inspect, "")
 def inspect_text(client: TokenizerClient, _args: Namespace, source: Input) -> Result:
     """Print what makes the count of each file surprising: its range in code points, and one of
 
@@ -253,15 +242,14 @@ def inspect_text(client: TokenizerClient, _args: Namespace, source: Input) -> Re
     return Result(asdict(found), output="".join(f"{prefix}{line}\n" for line in lines))
 
 
-def special_options(args: Namespace) -> dict[str, Any]:
-    """The arguments of methods for special tokens in text."""
-    allowed = args.allowed_special
-    options: dict[str, Any] = {
-        "allowed_special": "all" if "all" in allowed else frozenset(allowed),
-        "add_special_tokens": args.add_special_tokens,
-    }
-    if args.disallowed_special is not None:  # None: the default of the method
-        options["disallowed_special"] = "all" if args.disallowed_special == "reject" else ()
+def options_of(args: Namespace) -> dict[str, Any]:
+    """The arguments of the client's method, except for those that depend on the input."""
+    options = {name: value for name, value in vars(args).items() if name in ARGUMENTS}
+    if "all" in options.get("allowed_special", ()):
+        options["allowed_special"] = "all"
+    action = options.pop("disallowed_special", None)
+    if action is not None:  # None: the default of the method
+        options["disallowed_special"] = "all" if action == "reject" else ()
     return options
 
 

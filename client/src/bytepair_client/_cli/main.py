@@ -100,6 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_standard_streams()
     arguments = sys.argv[1:] if arguments is None else arguments
     command = arguments[0] if arguments else ""
+    args = argparse.Namespace()
     try:
         try:
             if command not in COMMANDS:
@@ -114,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (CommandError, errors.TokenizerError) as error:
         message = in_options(str(error))
         sys.stderr.write(f"bytepair: {message}{_advice(error, message)}\n")
-        return _status(error, command)
+        return _status(error, command, args)
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
     except BrokenPipeError:
@@ -267,7 +268,7 @@ def _advice(error: Exception, message: str) -> str:
     return ""
 
 
-def _status(error: Exception, command: str) -> ExitStatus:
+def _status(error: Exception, command: str, args: argparse.Namespace) -> ExitStatus:
     match error:
         case CommandError():
             return error.status
@@ -278,7 +279,7 @@ def _status(error: Exception, command: str) -> ExitStatus:
             | errors.QuotaExceeded()
         ) if command != "health":
             return ExitStatus.TRY_LATER
-        case errors.InvalidOption(code=None):
+        case errors.InvalidOption() if error.code is None or error.field in vars(args):
             return ExitStatus.USAGE
     return ExitStatus.FAILED
 

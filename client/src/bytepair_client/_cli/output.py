@@ -48,6 +48,11 @@ _REMEDIES = {
     " (max_request_bytes)": "",
     " (max_response_bytes)": "",
 }
+#: The arguments of the client's methods that are options of commands.
+ARGUMENTS = (
+    *("add_special_tokens", "allowed_special", "disallowed_special", "format", "keep", "level"),
+    *("marker", "max_tokens", "overlap_tokens", "skip_special_tokens"),
+)
 # Arguments in messages, as options of the command.
 _OPTIONS = {
     "api_key": "--api-key-file",
@@ -59,15 +64,8 @@ _OPTIONS = {
     "client_key": "--tls-key",
 } | {
     name: "--" + name.replace("_", "-")
-    for name in (
-        "add_special_tokens",
-        "allowed_special",
-        "disallowed_special",
-        "expected_fingerprint",
-        "max_tokens",
-        "overlap_tokens",
-        "skip_special_tokens",
-    )
+    for name in ("expected_fingerprint", *ARGUMENTS)
+    if "_" in name
 }
 _ARGUMENT = re.compile(rf"\b({'|'.join(map(re.escape, _OPTIONS))})\b")
 # Words that are arguments only at the start of a message.

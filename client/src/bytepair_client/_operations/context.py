@@ -14,6 +14,7 @@ from bytepair_client._arguments import (
     Defaults,
     DisallowedSpecial,
     chosen_timeout,
+    invalid,
     set_text,
 )
 from bytepair_client._call import Call, StreamCall, method
@@ -266,7 +267,14 @@ def split(
         "level": level,
     }
     own |= {"unit": "code_point", "disallowed_special": disallowed_special}
-    return text_call(replace(SPLIT, plain=plain), defaults, text, **own, **options)
+    call = text_call(replace(SPLIT, plain=plain), defaults, text, **own, **options)
+    request: Any = call.request
+    if not request.max_tokens:
+        raise invalid("max_tokens", "must be 1 or more, not 0")
+    if request.overlap_tokens > (most := request.max_tokens // 2):
+        problem = f"must be 0 to {most}, half of max_tokens, not {request.overlap_tokens}"
+        raise invalid("overlap_tokens", problem)
+    return call
 
 
 def split_stream(
