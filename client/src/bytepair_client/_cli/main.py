@@ -20,7 +20,7 @@ from bytepair_client import __version__
 from bytepair_client import _errors as errors
 from bytepair_client._cli.commands import COMMANDS
 from bytepair_client._cli.options import Options, option
-from bytepair_client._cli.output import CommandError, ExitStatus, in_options
+from bytepair_client._cli.output import LATER, CommandError, ExitStatus, in_options
 from bytepair_client._client import TokenizerClient
 from bytepair_client._options import DEFAULT_MAX_UNARY_BYTES, DEFAULT_TARGET, DEFAULT_TIMEOUT_S, Tls
 
@@ -36,12 +36,8 @@ ENCODING_VARIABLE = "BYTEPAIR_ENCODING"
 API_KEY_VARIABLE = "BYTEPAIR_API_KEY"
 #: The variables of the environment, by the option that they replace.
 VARIABLES = {
-    "target": TARGET_VARIABLE,
-    "encoding": ENCODING_VARIABLE,
-    "tls_ca": "BYTEPAIR_TLS_CA",
-    "tls_cert": "BYTEPAIR_TLS_CERT",
-    "tls_key": "BYTEPAIR_TLS_KEY",
-    "tls_server_name": "BYTEPAIR_TLS_SERVER_NAME",
+    name: f"BYTEPAIR_{name.upper()}"
+    for name in ("target", "encoding", "tls_ca", "tls_cert", "tls_key", "tls_server_name")
 }
 
 _DESCRIPTION = "Count, encode and decode tokens by a bytepair tokenizer server."
@@ -272,12 +268,7 @@ def _status(error: Exception, command: str, args: argparse.Namespace) -> ExitSta
     match error:
         case CommandError():
             return error.status
-        case (
-            errors.Unavailable()
-            | errors.DeadlineExceeded()
-            | errors.Overloaded()
-            | errors.QuotaExceeded()
-        ) if command != "health":
+        case _ if isinstance(error, LATER) and command != "health":
             return ExitStatus.TRY_LATER
         case errors.InvalidOption() if error.code is None or error.field in vars(args):
             return ExitStatus.USAGE

@@ -56,18 +56,15 @@ ARGUMENTS = (
 # Arguments in messages, as options of the command.
 _OPTIONS = {
     "api_key": "--api-key-file",
-    "tls: client_certificate": "--tls-cert",
-    "tls: root_certificates": "--tls-ca",
-    "tls.client_certificate": "--tls-cert",
-    "tls.client_key": "--tls-key",
-    "tls.root_certificates": "--tls-ca",
+    "client_certificate": "--tls-cert",
     "client_key": "--tls-key",
+    "root_certificates": "--tls-ca",
 } | {
     name: "--" + name.replace("_", "-")
     for name in ("expected_fingerprint", *ARGUMENTS)
     if "_" in name
 }
-_ARGUMENT = re.compile(rf"\b({'|'.join(map(re.escape, _OPTIONS))})\b")
+_ARGUMENT = re.compile(rf"\b(?:tls: |tls\.)?({'|'.join(_OPTIONS)})\b")
 # Words that are arguments only at the start of a message.
 _FIELD = re.compile(r"^(encoding|errors|format|keep|level|marker|target|timeout)(?=: )")
 
@@ -151,6 +148,8 @@ def fields_of(info: Any) -> dict[str, Any]:
     return {field.name: getattr(info, field.name) for field in fields(info)}
 
 
+#: Errors after which a later attempt may succeed. They end the command.
+LATER = (errors.Unavailable, errors.DeadlineExceeded, errors.Overloaded, errors.QuotaExceeded)
 # Errors of a single input. Any other error ends the command.
 _OF_ONE_INPUT = (*OF_ONE_ITEM, errors.ResourceExhausted, CommandError)
 
@@ -187,7 +186,7 @@ class Results:
         """Report an error of the input, and continue with the next."""
         try:
             yield
-        except (errors.Overloaded, errors.QuotaExceeded):  # the next input would fail too
+        except LATER:
             raise
         except _OF_ONE_INPUT as error:
             reason, problem = None, str(error)
