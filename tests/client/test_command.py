@@ -266,6 +266,12 @@ def test_an_output_that_cannot_be_written(shell: Shell) -> None:
     with Path("/dev/full").open("wb") as full, shell.start("count", "a.txt", stdout=full) as run:
         assert run.communicate()[1] == said
     assert run.returncode == 1
+    with (
+        Path("/dev/full").open("wb") as full,
+        shell.start("count", *["b.txt"] * 2, stdout=full) as run,
+    ):
+        said = said.rstrip() + b"; stopped at b.txt: 2 of 2 inputs not done\n"
+        assert run.communicate()[1] == said
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("count", "--help")])
@@ -339,7 +345,7 @@ def test_the_server_may_reject_an_option(shell: Shell) -> None:
 
 
 def test_the_name_of_an_input_does_not_hide_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    with Results(as_json=False).errors_of("decided.txt"):
+    with Results(1, as_json=False).errors_of("decided.txt"):
         raise InputTooLarge("too large", code="INVALID_ARGUMENT", metadata={"size": "9"})
     said = "bytepair: decided.txt: too large; have the server's limit raised\n"
     assert capsys.readouterr().err == said

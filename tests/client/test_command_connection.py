@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 import pytest
 import trustme
-from support.scripted import Held, ScriptedServer, details, fail
+from support.scripted import Held, ScriptedServer, details, fail, ok
 from support.serving import RunningServer
 from support.shell import Shell
 
@@ -46,6 +46,23 @@ def test_an_overloaded_server_and_a_used_up_quota(shell: Shell, reason: str) -> 
     with ScriptedServer(fail(status, "busy", details=details(reason, status, {}))) as server:
         shell("count", "--target", server.target, "a.txt", "b.txt", status=3, errors="busy")
         assert len(server.calls) == 1
+
+
+def test_an_error_that_ends_the_command_says_what_is_left(shell: Shell) -> None:
+    quota, invalid = grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.INVALID_ARGUMENT
+    for code, reason, status in (
+        (quota, "QUOTA_EXCEEDED", 3),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, "", 3),
+        (invalid, "UNKNOWN_ENCODING", 1),
+    ):
+        failed = fail(code, "why", details=details(reason, code, {}) if reason else None)
+        with ScriptedServer(ok, failed) as server:
+            count = "count", "--target", server.target
+            left = "; stopped at b.txt: 2 of 4 inputs not done\n"
+            output = shell(*count, "a.txt", "gone", "b.txt", "a.txt", status=status, errors=left)
+            assert output == f"{7:9} a.txt\n"
+            with shell.start(*count, "b.txt") as running:  # alone: nothing else is left
+                assert b"stopped" not in running.communicate()[1]
 
 
 def test_an_api_key_comes_from_a_file_or_a_variable(shell: Shell) -> None:

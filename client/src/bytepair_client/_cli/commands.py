@@ -86,7 +86,7 @@ def each_input(operation: Callable[..., object], empty: object, of_input: OfInpu
             raise CommandError("truncating several files needs --json", ExitStatus.USAGE)
         operation(client._defaults, empty, **options_of(args))
         as_json = args.json and args.command != "split"  # which always writes JSON
-        results = Results(as_json=as_json)
+        results = Results(len(args.files), as_json=as_json)
         writes = args.command != "count" and not as_json
         for name in args.files:
             with results.errors_of(name):

@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()  # now, so that a fault has its status, for help too
     except (CommandError, errors.TokenizerError) as error:
         message = in_options(str(error))
-        sys.stderr.write(f"bytepair: {message}{_advice(error, message)}\n")
+        sys.stderr.write(f"bytepair: {message}{_notes(error)}{_advice(error, message)}\n")
         return _status(error, command, args)
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
@@ -119,7 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitStatus.BROKEN_PIPE
     except OSError as error:
         _drop_output()
-        sys.stderr.write(f"bytepair: cannot write the output: {error.strerror}\n")
+        stopped = _notes(error)
+        sys.stderr.write(f"bytepair: cannot write the output: {error.strerror}{stopped}\n")
         return ExitStatus.FAILED
 
 
@@ -240,6 +241,10 @@ def _api_key(file: str | None) -> str | None:
     except UnicodeDecodeError:
         problem = "not an API key: it is not text"
     raise CommandError(f"--api-key-file: {file}: {problem}", ExitStatus.USAGE)
+
+
+def _notes(error: Exception) -> str:
+    return "".join(getattr(error, "__notes__", ()))
 
 
 def _advice(error: Exception, message: str) -> str:

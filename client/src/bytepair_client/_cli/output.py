@@ -166,7 +166,8 @@ class Result:
 class Results:
     """The results of all inputs. An input that fails is reported and skipped, like in wc."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, inputs: int, *, as_json: bool) -> None:
+        self._inputs = inputs
         self._status = ExitStatus.OK
         self._as_json = as_json
         self._encoding: dict[str, str] = {}
@@ -174,21 +175,25 @@ class Results:
 
     def add(self, name: str, result: Result) -> None:
         """Print the result of an input, or keep it for JSON."""
-        self._files.append({"file": name, **result.fields})
         response = result.response
         if response is not None:
             self._encoding = {"encoding": response.encoding, "fingerprint": response.fingerprint}
         if not self._as_json:
             write(result.output)
+        self._files.append({"file": name, **result.fields})
 
     @contextmanager
     def errors_of(self, name: str) -> Iterator[None]:
-        """Report an error of the input, and continue with the next."""
+        """Report an error of the input, and continue with the next. Any other error gets a note of
+        the inputs that are left."""
         try:
             yield
-        except LATER:
-            raise
-        except _OF_ONE_INPUT as error:
+        except Exception as error:
+            if isinstance(error, LATER) or not isinstance(error, _OF_ONE_INPUT):
+                if self._inputs > 1:
+                    left = f"{self._inputs - len(self._files)} of {self._inputs} inputs not done"
+                    error.add_note(f"; stopped at {shown(name)}: {left}")
+                raise
             reason, problem = None, str(error)
             if isinstance(error, errors.TokenizerError):
                 reason, problem = error.reason, in_options(problem)
