@@ -9,8 +9,9 @@ from pathlib import Path
 import grpc
 import pytest
 import trustme
+from support.keys import keys_toml
 from support.scripted import Held, ScriptedServer, details, fail, ok
-from support.serving import RunningServer
+from support.serving import RunningServer, write_config
 from support.shell import Shell
 
 pytestmark = pytest.mark.slow  # each test starts a process
@@ -63,6 +64,24 @@ def test_an_error_that_ends_the_command_says_what_is_left(shell: Shell) -> None:
             assert output == f"{7:9} a.txt\n"
             with shell.start(*count, "b.txt") as running:  # alone: nothing else is left
                 assert b"stopped" not in running.communicate()[1]
+
+
+def test_waiting_for_a_quota(shell: Shell) -> None:
+    (shell.folder / "keys.toml").write_text(keys_toml(job="secret"), encoding="utf-8")
+    config = """
+    api_keys_file = "keys.toml"
+    builtin_encodings = ["o200k_base"]
+    [quotas.job]
+    requests_per_second = 0.5
+    request_burst = 2
+    """
+    shell.variables["BYTEPAIR_API_KEY"] = "secret"
+    with RunningServer("--config", write_config(shell.folder, config)) as server:
+        count = "count", "--target", server.target, *["b.txt"] * 3
+        left = "; stopped at b.txt: 1 of 3 inputs not done\n"
+        assert shell(*count, status=3, errors=left) == f"{3:9} b.txt\n" * 2
+        output = shell(*count, "--wait-for-quota")
+        assert output == f"{3:9} b.txt\n" * 3 + f"{9:9} total\n"
 
 
 def test_an_api_key_comes_from_a_file_or_a_variable(shell: Shell) -> None:

@@ -77,6 +77,7 @@ _SERVER: Options = (
         type=float,
     ),
     option("--api-key-file FILE", "a file that holds the API key"),
+    option("--wait-for-quota", "wait while this caller's quota is used up", action="store_true"),
     option("--tls", "use TLS, and trust public certificate authorities", action="store_true"),
     option("--tls-ca FILE", "use TLS, and trust these root certificates (PEM)"),
     option("--tls-cert FILE", "use TLS with this client certificate (PEM)"),
@@ -220,6 +221,7 @@ def _connect(args: argparse.Namespace) -> TokenizerClient:
             timeout=DEFAULT_TIMEOUT_S if args.timeout is None else args.timeout,
             api_key=_api_key(args.api_key_file),
             tls=Tls(*tls) if any(tls) else args.tls,
+            wait_for_quota=args.wait_for_quota,
             user_agent="bytepair-cli",
         )
     except errors.InvalidOption as error:
