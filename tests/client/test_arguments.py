@@ -38,6 +38,8 @@ def client(clients: Clients) -> Iterator[TokenizerClient]:
     [
         ("allowed_special", lambda c: c.encode("a", allowed_special="<|endoftext|>")),
         ("allowed_special", lambda c: c.encode("a", allowed_special={"ALL"})),
+        ("allowed_special", lambda c: c.count("a", allowed_special={"all"})),
+        ("allowed_special", lambda c: c.count_stream(["a"], allowed_special=["<|x|>", "all"])),
         ("allowed_special", lambda c: c.encode("a", allowed_special={"\ud800"})),
         ("disallowed_special", lambda c: c.encode("a", disallowed_special={"<|endoftext|>"})),
         ("disallowed_special", lambda c: c.count("a", disallowed_special="none")),

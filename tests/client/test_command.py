@@ -185,6 +185,11 @@ def test_a_text_that_cannot_be_cut_is_too_large(shell: Shell) -> None:
             2,
             "bytepair: --overlap-tokens: must be 0 to 2, half of --max-tokens, not 3\n",
         ),
+        (
+            ("count", "--allowed-special", END, "--allowed-special", "all"),
+            2,
+            'bytepair: --allowed-special: give "all" by itself, not in a list of tokens\n',
+        ),
         (("count", "--timeout", "0"), 2, "above 0 and at most 1000000000\n"),
         (
             ("count", "--tls-cert", "a.txt"),
@@ -321,6 +326,7 @@ def test_wrong_usage(shell: Shell, arguments: tuple[str, ...]) -> None:
         ("truncate", "--max-tokens", "-2"),
         ("truncate", "--max-tokens", "9" * 20),
         ("count", "--allowed-special", "ALL"),
+        ("count", "--allowed-special", "all", "--allowed-special", END),
         ("count-chat", "--format", os.fsdecode(b"\xff")),
     ],
 )

@@ -245,7 +245,7 @@ def inspect_text(client: TokenizerClient, _args: Namespace, source: Input) -> Re
 def options_of(args: Namespace) -> dict[str, Any]:
     """The arguments of the client's method, except for those that depend on the input."""
     options = {name: value for name, value in vars(args).items() if name in ARGUMENTS}
-    if "all" in options.get("allowed_special", ()):
+    if set(options.get("allowed_special", ())) == {"all"}:
         options["allowed_special"] = "all"
     action = options.pop("disallowed_special", None)
     if action is not None:  # None: the default of the method

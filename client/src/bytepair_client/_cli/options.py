@@ -38,8 +38,8 @@ ENCODING: Options = (
 SPECIAL: Options = (
     option(
         "--allowed-special TOKEN",
-        "make this special token in the text a control token; may be repeated; 'all' for all that "
-        "the server permits",
+        "make this special token in the text a control token; may be repeated; 'all' by itself "
+        "for all that the server permits",
         action="append",
         default=[],
     ),

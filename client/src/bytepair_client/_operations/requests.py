@@ -153,6 +153,8 @@ def wire_allowed(allowed: AllowedSpecial) -> list[str]:
         return [_EVERY]
     if not isinstance(allowed, Collection):
         raise TypeError(f"allowed_special must be a collection, not {type(allowed).__name__}")
+    if "all" in allowed:
+        raise invalid("allowed_special", 'give "all" by itself, not in a list of tokens')
     if _EVERY in allowed:
         raise invalid("allowed_special", f'give "all" by itself, not "{_EVERY}"')
     return sorted(utf8("allowed_special", name) for name in allowed)
