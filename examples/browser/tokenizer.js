@@ -1,5 +1,8 @@
 // Calls by fetch: for browsers, Node, Deno and Bun.
 
+// What a stopping server may end a call with: every call may be repeated.
+const REPEATED = ["unavailable", "canceled"];
+
 /** The reason is one of docs/errors.md; "" where the server did not give one. */
 export class TokenizerError extends Error {
   constructor({ code, message, details = [] }) {
@@ -35,7 +38,7 @@ export class Tokenizer {
       });
       if (answer.ok) return answer.json();
       const error = new TokenizerError(await answer.json());
-      if (error.code !== "unavailable" || attempt >= attempts) throw error;
+      if (!REPEATED.includes(error.code) || attempt >= attempts) throw error;
       await new Promise((done) => setTimeout(done, 100 * 2 ** attempt * Math.random()));
     }
   }

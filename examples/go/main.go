@@ -33,6 +33,7 @@ import (
 const encoding = "gpt-4o"
 
 // Calls with one request are safe to repeat. A stream is not: what it has sent would be lost.
+// A stopping server may end a call with CANCELLED.
 const retries = `{"methodConfig": [{
 	"name": [
 		{"service": "bytepair.v1.TokenizerService", "method": "Count"},
@@ -40,7 +41,7 @@ const retries = `{"methodConfig": [{
 	],
 	"retryPolicy": {
 		"maxAttempts": 4, "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2,
-		"retryableStatusCodes": ["UNAVAILABLE"]
+		"retryableStatusCodes": ["UNAVAILABLE", "CANCELLED"]
 	}
 }]}`
 

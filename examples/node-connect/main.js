@@ -21,14 +21,17 @@ const withKey = (key) => (next) => (request) => {
   return next(request);
 };
 
+// What a stopping server may end a call with.
+const REPEATED = [Code.Unavailable, Code.Canceled];
+
 /** Repeat calls with one request. A stream is not safe to repeat: what it has sent would be lost. */
 const withRetries = (next) => async (request) => {
   for (let attempt = 1; ; attempt++) {
     try {
       return await next(request);
     } catch (error) {
-      const mayRepeat = !request.stream && attempt < ATTEMPTS;
-      if (!mayRepeat || ConnectError.from(error).code !== Code.Unavailable) throw error;
+      const mayRepeat = !request.stream && !request.signal.aborted && attempt < ATTEMPTS;
+      if (!mayRepeat || !REPEATED.includes(ConnectError.from(error).code)) throw error;
       await setTimeout(100 * 2 ** attempt * Math.random());
     }
   }

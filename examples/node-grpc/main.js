@@ -15,6 +15,7 @@ const ENCODING = "gpt-4o";
 const PROTO = process.env.BYTEPAIR_PROTO ?? new URL("../../proto", import.meta.url).pathname;
 
 // Calls with one request are safe to repeat. A stream is not: what it has sent would be lost.
+// A stopping server may end a call with CANCELLED.
 const RETRIES = JSON.stringify({
   methodConfig: [
     {
@@ -27,7 +28,7 @@ const RETRIES = JSON.stringify({
         initialBackoff: "0.1s",
         maxBackoff: "1s",
         backoffMultiplier: 2,
-        retryableStatusCodes: ["UNAVAILABLE"],
+        retryableStatusCodes: ["UNAVAILABLE", "CANCELLED"],
       },
     },
   ],

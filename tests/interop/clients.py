@@ -196,16 +196,15 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @contextmanager
-def unavailable_at_first(target: str, rejected: int) -> Iterator[str]:
-    """A gRPC proxy that answers the first calls with UNAVAILABLE. Yields its address."""
-    left = {"calls": rejected}
+def failing_at_first(target: str, *codes: grpc.StatusCode) -> Iterator[str]:
+    """A gRPC proxy that answers the first calls with these statuses. Yields its address."""
+    left = list(codes)
 
     class Proxy(grpc.GenericRpcHandler):
         def service(self, details: Any) -> Any:
             def forward(requests: Any, context: Any) -> Any:
-                if left["calls"]:
-                    left["calls"] -= 1
-                    context.abort(grpc.StatusCode.UNAVAILABLE, "try again")
+                if left:
+                    context.abort(left.pop(), "try again")
                 try:
                     yield from channel.stream_stream(details.method)(requests)
                 except grpc.RpcError as raised:
@@ -224,7 +223,7 @@ def unavailable_at_first(target: str, rejected: int) -> Iterator[str]:
             yield f"127.0.0.1:{port}"
         finally:
             server.stop(1).wait()
-            assert not left["calls"]
+            assert not left
 
 
 def test_a_program_counts_streams_and_handles_the_reason(
@@ -245,10 +244,13 @@ def test_a_program_reports_an_unknown_key(example: Callable[..., Any], guarded: 
     assert "UNAUTHENTICATED" in done.stderr
 
 
-def test_a_program_retries_an_unavailable_call(example: Callable[..., Any], plain: Served) -> None:
+def test_a_program_retries_calls_of_a_stopping_server(
+    example: Callable[..., Any], plain: Served
+) -> None:
     if example.name == "node-connect":  # type: ignore[attr-defined]
         pytest.skip("the proxy of this test speaks gRPC alone")
-    with unavailable_at_first(plain.target, 2) as target:
+    codes = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+    with failing_at_first(plain.target, *codes) as target:
         done = example(BYTEPAIR_TARGET=target)
     assert (done.returncode, done.stdout) == (0, PRINTED), done.stderr
 

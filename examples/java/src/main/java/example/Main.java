@@ -41,7 +41,10 @@ import java.util.concurrent.TimeUnit;
 public final class Main {
   private static final String ENCODING = "gpt-4o";
 
-  /** Calls with one request are safe to repeat. A stream is not: what it has sent would be lost. */
+  /**
+   * Calls with one request are safe to repeat. A stream is not: what it has sent would be lost. A
+   * stopping server may end a call with CANCELLED.
+   */
   private static final Map<String, ?> RETRIES =
       Map.of(
           "methodConfig",
@@ -57,7 +60,7 @@ public final class Main {
                       "initialBackoff", "0.1s",
                       "maxBackoff", "1s",
                       "backoffMultiplier", 2.0,
-                      "retryableStatusCodes", List.of("UNAVAILABLE")))));
+                      "retryableStatusCodes", List.of("UNAVAILABLE", "CANCELLED")))));
 
   /** Sends a key with each call. */
   private static final class ApiKey extends CallCredentials {
