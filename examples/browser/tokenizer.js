@@ -3,12 +3,17 @@
 // What a stopping server may end a call with: every call may be repeated.
 const REPEATED = ["unavailable", "canceled"];
 
-/** The reason is one of docs/errors.md; "" where the server did not give one. */
+/**
+ * The reason is one of docs/errors.md; "" where the server did not give one. `retryAfter` is how many
+ * seconds to wait, as with OVERLOADED and QUOTA_EXCEEDED; 0 where the server did not say.
+ */
 export class TokenizerError extends Error {
   constructor({ code, message, details = [] }) {
     super(message);
     this.code = code;
     this.reason = reasonOf(details.find(({ type }) => type === "google.rpc.ErrorInfo"));
+    const retry = details.find(({ type }) => type === "google.rpc.RetryInfo");
+    this.retryAfter = parseFloat(retry?.debug.retryDelay ?? "0s");
   }
 }
 

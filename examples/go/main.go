@@ -1,4 +1,4 @@
-// A client in Go: counts a text, decodes a stream of ids, and reads the reason of an error.
+// A client in Go: counts a text, decodes a stream of ids, and reads the details of an error.
 //
 //	go install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.10
 //	go install google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.5.1
@@ -120,6 +120,17 @@ func reason(err error) string {
 	return ""
 }
 
+// retryAfter is the time after which a call may be retried, as with OVERLOADED and QUOTA_EXCEEDED; 0
+// where the server did not give one.
+func retryAfter(err error) time.Duration {
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok {
+			return info.RetryDelay.AsDuration()
+		}
+	}
+	return 0
+}
+
 func run() error {
 	connection, err := connect()
 	if err != nil {
@@ -152,6 +163,6 @@ func run() error {
 func main() {
 	log.SetFlags(0)
 	if err := run(); err != nil {
-		log.Fatal(reason(err), " ", err)
+		log.Fatalf("%s (retry after %v) %v", reason(err), retryAfter(err), err)
 	}
 }

@@ -1,5 +1,5 @@
 // A client in Node with @connectrpc/connect-node: counts a text, decodes a stream of ids, and reads
-// the reason of an error.
+// the details of an error.
 //
 //     npm install && npm run generate && node main.js
 //
@@ -9,7 +9,7 @@ import { readFileSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { ErrorInfoSchema } from "./gen/google/rpc/error_details_pb.js";
+import { ErrorInfoSchema, RetryInfoSchema } from "./gen/google/rpc/error_details_pb.js";
 import { TokenizerService } from "./gen/bytepair/v1/tokenizer_pb.js";
 
 const ENCODING = "gpt-4o";
@@ -40,6 +40,12 @@ const withRetries = (next) => async (request) => {
 /** The reason of an error, such as UNKNOWN_ENCODING; "" where the server did not give one. */
 function reason(error) {
   return ConnectError.from(error).findDetails(ErrorInfoSchema)[0]?.reason ?? "";
+}
+
+/** The seconds after which a call may be retried, as with OVERLOADED and QUOTA_EXCEEDED, or 0. */
+function retryAfter(error) {
+  const delay = ConnectError.from(error).findDetails(RetryInfoSchema)[0]?.retryDelay;
+  return delay ? Number(delay.seconds) + delay.nanos / 1e9 : 0;
 }
 
 /** A client as the environment says. */
@@ -75,6 +81,6 @@ try {
   const failure = await client.count({ encoding: "gpt-unknown" }).catch((error) => error);
   console.log("reason", reason(failure));
 } catch (error) {
-  console.error(reason(error), error.message);
+  console.error(`${reason(error)} (retry after ${retryAfter(error)}s)`, error.message);
   process.exitCode = 1;
 }

@@ -1,4 +1,4 @@
-// A client in Node with @grpc/grpc-js: counts a text, decodes a stream of ids, and reads the reason
+// A client in Node with @grpc/grpc-js: counts a text, decodes a stream of ids, and reads the details
 // of an error.
 //
 //     npm install && node main.js
@@ -34,25 +34,36 @@ const RETRIES = JSON.stringify({
   ],
 });
 
-// The details of a gRPC error are a google.rpc.Status, of which ErrorInfo is one.
+// The details of a gRPC error are in a google.rpc.Status. These are two of them.
 const { root } = protobuf.parse(`
   syntax = "proto3";
   message Any { string type_url = 1; bytes value = 2; }
   message Status { int32 code = 1; string message = 2; repeated Any details = 3; }
   message ErrorInfo { string reason = 1; string domain = 2; map<string, string> metadata = 3; }
+  message Duration { int64 seconds = 1; int32 nanos = 2; }
+  message RetryInfo { Duration retry_delay = 1; }
 `, { keepCase: true });
-const [Status, ErrorInfo] = ["Status", "ErrorInfo"].map((name) => root.lookupType(name));
 
-/** The reason of an error, such as UNKNOWN_ENCODING; "" where the server did not give one. */
-function reason(error) {
+/** A detail of an error, by its type's name; undefined where the server did not give one. */
+function detail(error, name) {
   for (const raw of error.metadata?.get("grpc-status-details-bin") ?? []) {
-    for (const detail of Status.decode(raw).details) {
-      if (detail.type_url === "type.googleapis.com/google.rpc.ErrorInfo") {
-        return ErrorInfo.decode(detail.value).reason;
+    for (const { type_url, value } of root.lookupType("Status").decode(raw).details) {
+      if (type_url === `type.googleapis.com/google.rpc.${name}`) {
+        return root.lookupType(name).decode(value);
       }
     }
   }
-  return "";
+}
+
+/** The reason of an error, such as UNKNOWN_ENCODING; "" where the server did not give one. */
+function reason(error) {
+  return detail(error, "ErrorInfo")?.reason ?? "";
+}
+
+/** The seconds after which a call may be retried, as with OVERLOADED and QUOTA_EXCEEDED, or 0. */
+function retryAfter(error) {
+  const delay = detail(error, "RetryInfo")?.retry_delay;
+  return delay ? Number(delay.seconds) + delay.nanos / 1e9 : 0;
 }
 
 /** A client as the environment says. */
@@ -98,7 +109,7 @@ try {
   const failure = await call("count", { encoding: "gpt-unknown", text: "" }).catch((error) => error);
   console.log("reason", reason(failure));
 } catch (error) {
-  console.error(reason(error), error.message);
+  console.error(`${reason(error)} (retry after ${retryAfter(error)}s)`, error.message);
   process.exitCode = 1;
 } finally {
   client.close();

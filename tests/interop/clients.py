@@ -25,7 +25,7 @@ import pytest
 from bytepair.v1 import tokenizer_pb2
 from support.keys import keys_toml
 from support.pki import Authority
-from support.serving import RunningServer
+from support.serving import RunningServer, write_config
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 WORK: Final = ROOT / "build/interop"
@@ -195,6 +195,16 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield Served(target, variables)
 
 
+@pytest.fixture
+def limited(tmp_path: Path) -> Iterator[Served]:
+    """A server that answers one call in 50 seconds."""
+    config = write_config(
+        tmp_path, "[quotas.default]\nrequests_per_second = 0.02\nrequest_burst = 1\n"
+    )
+    with RunningServer(*FLAGS, "--config", config) as server:
+        yield Served(server.target, {"BYTEPAIR_TARGET": server.target})
+
+
 @contextmanager
 def failing_at_first(target: str, *codes: grpc.StatusCode) -> Iterator[str]:
     """A gRPC proxy that answers the first calls with these statuses. Yields its address."""
@@ -242,6 +252,14 @@ def test_a_program_reports_an_unknown_key(example: Callable[..., Any], guarded: 
     done = example(**guarded.variables | {"BYTEPAIR_API_KEY": "another"})
     assert (done.returncode, done.stdout) == (1, "")
     assert "UNAUTHENTICATED" in done.stderr
+
+
+def test_a_program_reports_when_to_retry(example: Callable[..., Any], limited: Served) -> None:
+    done = example(**limited.variables)
+    assert done.returncode == 1
+    wait = re.search(r"QUOTA_EXCEEDED \(retry after ([\d.]+)s\)", done.stderr)
+    assert wait is not None, done.stderr
+    assert 40 < float(wait.group(1)) <= 50
 
 
 def test_a_program_retries_calls_of_a_stopping_server(

@@ -7,8 +7,11 @@ import com.bytepair.v1.DecodeStreamResponse;
 import com.bytepair.v1.EncodeRequest;
 import com.bytepair.v1.TokenizerServiceGrpc;
 import com.google.protobuf.Any;
+import com.google.protobuf.Duration;
 import com.google.protobuf.InvalidProtocolBufferException;
+import com.google.protobuf.Message;
 import com.google.rpc.ErrorInfo;
+import com.google.rpc.RetryInfo;
 import io.grpc.CallCredentials;
 import io.grpc.ChannelCredentials;
 import io.grpc.Grpc;
@@ -25,13 +28,14 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A client in Java: counts a text, decodes a stream of ids, and reads the reason of an error.
+ * A client in Java: counts a text, decodes a stream of ids, and reads the details of an error.
  *
  * <pre>mvn compile exec:java</pre>
  *
@@ -125,22 +129,33 @@ public final class Main {
     return done.join();
   }
 
-  /** The reason of an error, such as UNKNOWN_ENCODING; "" where the server did not give one. */
-  private static String reason(Throwable error) {
+  /** A detail of an error; empty where the server did not give one. */
+  private static <T extends Message> Optional<T> detail(Throwable error, Class<T> type) {
     com.google.rpc.Status status = StatusProto.fromThrowable(error);
     if (status == null) {
-      return "";
+      return Optional.empty();
     }
     for (Any detail : status.getDetailsList()) {
-      if (detail.is(ErrorInfo.class)) {
+      if (detail.is(type)) {
         try {
-          return detail.unpack(ErrorInfo.class).getReason();
+          return Optional.of(detail.unpack(type));
         } catch (InvalidProtocolBufferException unreadable) {
-          return "";
+          return Optional.empty();
         }
       }
     }
-    return "";
+    return Optional.empty();
+  }
+
+  /** The reason of an error, such as UNKNOWN_ENCODING; "" where the server did not give one. */
+  private static String reason(Throwable error) {
+    return detail(error, ErrorInfo.class).map(ErrorInfo::getReason).orElse("");
+  }
+
+  /** The seconds after which a call may be retried, as with OVERLOADED and QUOTA_EXCEEDED, or 0. */
+  private static double retryAfter(Throwable error) {
+    Optional<Duration> delay = detail(error, RetryInfo.class).map(RetryInfo::getRetryDelay);
+    return delay.map(it -> it.getSeconds() + it.getNanos() / 1e9).orElse(0.0);
   }
 
   private static void run(ManagedChannel channel) {
@@ -172,7 +187,8 @@ public final class Main {
     try {
       run(channel);
     } catch (StatusRuntimeException | CompletionException error) {
-      System.err.println(reason(error) + " " + error.getMessage());
+      String wait = " (retry after " + retryAfter(error) + "s) ";
+      System.err.println(reason(error) + wait + error.getMessage());
       System.exit(1);
     } finally {
       channel.shutdownNow();
