@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 import re
@@ -283,6 +284,25 @@ def documented_reasons() -> dict[str, str]:
     """Return reason to status, from the table in docs/errors.md."""
     page = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
     return dict(re.findall(r"^\| `([A-Z0-9_]+)` \| ([A-Z_]+) \|", page, re.MULTILINE))
+
+
+def test_the_page_lists_every_rule_of_invalid_chat() -> None:
+    calls = [
+        node
+        for folder in ("engine/python/bytepair_engine/chat", "server/python")
+        for file in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        if isinstance(node.func, ast.Name) and node.func.id == "InvalidChat"
+    ]
+    given = [node for call in calls for node in ast.walk(call.args[2])]
+    rules = {node.value for node in given if isinstance(node, ast.Constant)}
+    only_in_the_library = {"not_a_list", "not_text_or_parts"}
+    page = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
+    _, _, rest = page.partition("The values of `rule` with INVALID_CHAT:\n")
+    listed = re.findall(r"`(\w+)`", rest.partition("\n## ")[0])
+    assert len(listed) == len(set(listed)) > 30
+    assert set(listed) == rules - only_in_the_library
 
 
 def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
