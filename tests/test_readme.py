@@ -1,8 +1,9 @@
-"""The README is true: its Python code prints what it shows, its shell commands work, and
-docs/architecture.md names every folder."""
+"""The README is true: its Python code prints what it shows, its shell commands work, its call by
+JSON and that of docs/chat.md get their answers, and docs/architecture.md names every folder."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -56,6 +57,18 @@ def test_the_json_call_gets_the_shown_answer(server: RunningServer) -> None:
     request = Request(url.replace(ADDRESS, server.target), body.encode(), {header: value})
     with urlopen(request) as response:
         assert response.read().decode() == answer
+
+
+def test_the_json_call_of_a_chat_gets_the_shown_answer(server: RunningServer) -> None:
+    page = (ROOT / "docs/chat.md").read_text(encoding="utf-8")
+    ((url, header, value, body, answer),) = re.findall(
+        r"curl (\S+) -H '(.+?): (.+?)' -d '(.+?)'\n```\n\nThe answer has (.+?\.)\n", page, re.DOTALL
+    )
+    shown = json.loads(f"{{{', '.join(re.findall('`(.+?)`', answer))}}}")
+    assert len(shown) == 5
+    url = f"http://{url.replace(ADDRESS, server.target)}"
+    with urlopen(Request(url, body.encode(), {header: value})) as response:
+        assert shown.items() <= json.load(response).items()
 
 
 @pytest.mark.slow
