@@ -4,7 +4,8 @@
 //	go install google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.5.1
 //	go generate && go mod tidy && go run .
 //
-// "go generate" needs protoc, and what the first two lines install, in the path.
+// "go generate" needs protoc (Debian's protobuf-compiler), and what the first two lines install, in the
+// path. docs/other-languages.md generates without protoc.
 //
 // BYTEPAIR_TARGET is the server (localhost:50051), BYTEPAIR_API_KEY a key, and BYTEPAIR_TLS_CA a file
 // of authorities, for a server with TLS.

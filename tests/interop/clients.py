@@ -273,6 +273,31 @@ def test_a_program_retries_calls_of_a_stopping_server(
     assert (done.returncode, done.stdout) == (0, PRINTED), done.stderr
 
 
+def test_the_stubs_of_the_page_are_generated(tmp_path: Path) -> None:
+    need("go", "npm")
+    page = (ROOT / "docs/other-languages.md").read_text(encoding="utf-8")
+    ((config, commands),) = re.findall(r"```yaml\n(.+?)```\n+```sh\n(.+?)```", page, re.DOTALL)
+    for folder in ("proto/bytepair", "examples/node-connect/proto"):
+        shutil.copytree(ROOT / folder, tmp_path / "bytepair" / folder)
+    app = tmp_path / "app"
+    app.mkdir()
+    (app / "buf.gen.yaml").write_text(config)
+    (app / "go.mod").write_text("module app.example\n")
+    made("bash", "-euc", commands, cwd=app)
+    made("go", "mod", "tidy", cwd=app)
+    made("go", "build", "./gen/bytepair/v1", cwd=app)
+    typescript = (app / "gen/bytepair/v1/tokenizer_pb.ts").read_text(encoding="utf-8")
+    assert 'from "./text_pb.js"' in typescript
+    # Google's error details, for TypeScript alone.
+    inputs = "\ninputs:\n"
+    more = config.replace(
+        inputs, f"{inputs}  - directory: ../bytepair/examples/node-connect/proto\n"
+    )
+    (app / "buf.gen.yaml").write_text(more)
+    made("npx", "buf", "generate", cwd=app)
+    assert (app / "gen/google/rpc/error_details_pb.ts").exists()
+
+
 def test_fetch_counts_and_handles_the_reason(guarded: Served) -> None:
     need("node")
     script = f"""
