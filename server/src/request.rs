@@ -38,11 +38,14 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
             let query = parts.uri.query().unwrap_or_default();
             query.split('&').any(|pair| pair.starts_with("message="))
         }
-        // By default of `curl -d`, and of `fetch`.
-        Some(_) => !matches!(
-            content_type(&parts.headers),
-            b"" | b"application/x-www-form-urlencoded" | b"text/plain;charset=utf-8"
-        ),
+        Some(_) => {
+            let is_untyped = matches!(
+                content_type(&parts.headers),
+                // By default of `curl -d`, and of `fetch`.
+                b"" | b"application/x-www-form-urlencoded" | b"text/plain;charset=utf-8"
+            );
+            parts.method != HttpMethod::POST || !is_untyped
+        }
     };
     if !is_called {
         let timeout = Some(shared.settings.message_timeout);
