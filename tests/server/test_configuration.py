@@ -227,6 +227,7 @@ def test_a_server_does_not_start_with_an_invalid_file(tmp_path: Path, text: str,
         pytest.param("chat = " + 5000 * "1", "is not TOML", id="digits"),
         ("", "names no caller"),
         ("a = ['{hash}']\nb = ['{hash}']", "callers 'a' and 'b' share a key"),
+        (keys_toml(chat=""), "entry 0 of caller 'chat': the key was empty when it was hashed"),
     ],
 )
 def test_an_invalid_key_file_is_rejected_and_not_quoted(

@@ -15,6 +15,7 @@ from typing import Any
 import grpc
 import pytest
 from bytepair.v1 import tokenizer_pb2
+from bytepair_server.auth.api_keys import Keys, hashed
 from bytepair_server.auth.callers import Callers
 from bytepair_server.config.settings import CallerTable
 from bytepair_server.errors import Unauthenticated
@@ -272,6 +273,14 @@ class Shown:
     """A connection with a certificate."""
 
     certificate: bytes | None
+
+
+def test_an_empty_key_identifies_nobody() -> None:
+    """Even if its hash were known."""
+    known = Callers(Keys({hashed(""): "a"}, frozenset({"a"})))
+    for empty in ("Bearer ", "Bearer \t "):
+        with pytest.raises(Unauthenticated):
+            known.identify(empty, Shown(None))
 
 
 def test_names_in_certificates_are_compared_by_kind(authority: Authority) -> None:

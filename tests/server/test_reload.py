@@ -81,7 +81,8 @@ def test_keys_are_replaced_without_a_restart(serve: Serve, tmp_path: Path) -> No
     assert (tells_health(server, "old"), tells_health(server, "new")) == (False, True)
 
     # A key that was not hashed by mistake must not be in the log.
-    for times, bad in enumerate(("chat = ['hunter2']", "no toml: hunter2", ""), 1):
+    bad_files = ("chat = ['hunter2']", "no toml: hunter2", "", keys_toml(chat="new", empty=""))
+    for times, bad in enumerate(bad_files, 1):
         replace(file, bad)
         line = wait(server, KEPT, times)
         assert line["what"] == "api_keys"
@@ -89,10 +90,11 @@ def test_keys_are_replaced_without_a_restart(serve: Serve, tmp_path: Path) -> No
         assert str(file) in line["error"]
         assert failed_now(server, "api_keys") == 1
         assert takes(server, "new")
+        assert not takes(server, "")
     assert "hunter2" not in server.raw_log
     file.unlink()
     os.mkfifo(file)  # nothing is ever written to it
-    assert "is not a file" in wait(server, KEPT, 4)["error"]
+    assert "is not a file" in wait(server, KEPT, 5)["error"]
     assert takes(server, "new")
 
     replace(file, keys_toml(chat="newest"))
@@ -105,7 +107,7 @@ def test_keys_are_replaced_without_a_restart(serve: Serve, tmp_path: Path) -> No
     assert not takes(server, "newest")
     labels = {"what": "api_keys"}
     assert server.metric("bytepair_reloads_total", outcome="ok", **labels) == 3
-    assert server.metric("bytepair_reloads_total", outcome="failed", **labels) == 4
+    assert server.metric("bytepair_reloads_total", outcome="failed", **labels) == 5
 
 
 def test_every_caller_with_a_quota_needs_a_key(serve: Serve, tmp_path: Path) -> None:

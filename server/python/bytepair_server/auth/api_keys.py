@@ -71,6 +71,11 @@ def read(path: Path, reserved: Collection[str] = ()) -> Keys:
                     "lower-case hexadecimal digits; make one by: printf %s KEY | sha256sum"
                 )
             digest = bytes.fromhex(match[1])
+            if digest == hashed(""):
+                raise ConfigurationError(
+                    f"{setting}: entry {index} of caller {caller!r}: the key was empty when it was "
+                    "hashed"
+                )
             if keys.setdefault(digest, caller) != caller:
                 raise ConfigurationError(
                     f"{setting}: callers {keys[digest]!r} and {caller!r} share a key"

@@ -148,7 +148,8 @@ class Callers:
                 raise Unauthenticated(self._accepted)
             # Looking up a hash is safe against timing attacks: knowing a prefix of a hash does
             # not help to find the key.
-            caller = keys.by_hash.get(api_keys.hashed(authorization[len(_SCHEME) :].strip()))
+            key = authorization[len(_SCHEME) :].strip()
+            caller = keys.by_hash.get(api_keys.hashed(key)) if key else None
         elif self._by_name:
             caller = _caller_of(peer.certificate, self._by_name)
         elif keys is None:
