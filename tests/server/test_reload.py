@@ -117,7 +117,11 @@ def test_every_caller_with_a_quota_needs_a_key(serve: Serve, tmp_path: Path) -> 
     config = "api_keys_file = 'keys.toml'\n[quotas.chat]\nconcurrent_requests = 10\n"
     server = serve("--config", write_config(tmp_path, config))
     replace(file, keys_toml(caht="key"))
-    assert "quotas.chat: no such caller or group; known: caht" in wait(server, KEPT, 1)["error"]
+    line = wait(server, KEPT, 1)
+    assert "quotas.chat: no such caller or group; known: caht" in line["error"]
+    assert f"write 'chat' = [] in {file}" in line["error"]
+    assert line["files"] == [str(file)]
+    assert "removed keys" in line["hint"]
     assert failed_now(server, "api_keys") == 1
     assert takes(server, "key")
     replace(file, keys_toml(chat="new", caht="key"))
@@ -270,6 +274,7 @@ def test_certificates_are_replaced_without_a_restart(tmp_path: Path) -> None:
         line = wait(server, KEPT, 1)
         assert line["what"] == "tls"
         assert "key values mismatch" in line["error"]
+        assert len(line["files"]) == 3
         assert failed_now(server, "tls") == 1
         assert connects(server, trusting(old.pem, old_client))
         replace(tmp_path / "key.pem", new_pair.key)

@@ -169,8 +169,9 @@ def load(settings: Settings, base_dir: Path) -> Callers:
     """
     groups = {table.group for table in settings.callers.values() if table.group is not None}
     reserved, keys = {ANONYMOUS, DEFAULT_CALLER, *groups}, None
+    file = base_dir / (settings.api_keys_file or "")
     if settings.api_keys_file is not None:
-        keys = api_keys.read(base_dir / settings.api_keys_file, reserved)
+        keys = api_keys.read(file, reserved)
     callers = Callers(keys, settings.callers)
     for name in settings.callers:
         if not name.isprintable() or not name:
@@ -200,7 +201,9 @@ def load(settings: Settings, base_dir: Path) -> Callers:
     for setting, names in (("ceiling", settings.ceiling), ("quotas", settings.quotas)):
         for name in names:
             if name not in known:
+                removed = f"; if its keys were removed, write {name!r} = [] in {file}"
                 raise ConfigurationError(
                     f"{setting}.{name}: no such caller or group; known: {', '.join(known)}"
+                    f"{removed if keys else ''}"
                 )
     return callers

@@ -68,7 +68,9 @@ class Reloader:
             self.log.error(
                 "reload failed: the previous files stay in use",
                 what=self.what,
+                files=[str(path) for path in self.paths],
                 error=str(error) if known else logs.frames(error),
+                hint="removed keys and authorities still work until the files are valid",
             )
         else:
             # Count first, so that the metrics are current when the line appears.
