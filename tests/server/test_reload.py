@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import os
+import signal
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.keys import keys_toml, with_key
 from support.pki import Authority, trusting
 from support.serving import RunningServer, run_to_end, write_config
+from support.workers import TWO, on_linux, workers_of
 
 REQUEST = tokenizer_pb2.CountRequest(encoding="gpt-4", text="a")
 
@@ -127,6 +129,24 @@ def test_every_caller_with_a_quota_needs_a_key(serve: Serve, tmp_path: Path) -> 
     replace(file, keys_toml(chat="new", caht="key"))
     wait(server, RELOADED, 1)
     assert takes(server, "new")
+
+
+@on_linux
+def test_a_failed_reload_is_known_until_a_start_succeeds(serve: Serve, tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text(keys_toml(chat="key"))
+    server = serve(*TWO, "--api-keys-file", str(file))
+    assert failed_now(server, "api_keys") == 0
+    file.unlink()
+    wait(server, KEPT, 2)
+    for pid in workers_of(server):
+        os.kill(pid, signal.SIGKILL)
+    wait(server, "the worker cannot start", 4)
+    server.wait_for_metric("bytepair_workers", 0)
+    assert failed_now(server, "api_keys") == 1
+    file.write_text(keys_toml(chat="key"))
+    server.wait_for_metric("bytepair_reload_failed", 0, what="api_keys")
+    assert takes(server, "key")
 
 
 def test_a_change_with_equal_size_and_time_is_noticed(serve: Serve, tmp_path: Path) -> None:

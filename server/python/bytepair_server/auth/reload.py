@@ -43,10 +43,10 @@ class Reloader:
 
     def __post_init__(self) -> None:
         self._seen = self._last = _contents(self.paths)
-        self.metrics.reload_failed.labels(self.what).set(0)
 
     async def run(self) -> None:
-        """Check regularly, until cancelled."""
+        """Check regularly, until cancelled. The files were loaded before."""
+        self.metrics.reload_failed.labels(self.what).set(0)
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             await self.check()

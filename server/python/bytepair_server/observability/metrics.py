@@ -203,9 +203,11 @@ class Metrics:
             gauge.refresh()
 
     def forget(self, block: Block) -> None:
-        """Reset the gauges of a process that has ended; its counters stay."""
+        """Reset the gauges of a process that has ended. Its counters stay, and `reload_failed`
+        until the next one has read the files."""
         for gauge in self._gauges:
-            gauge.forget(block)
+            if gauge is not self.reload_failed:
+                gauge.forget(block)
 
     def reloaded(self, what: str, *, ok: bool) -> None:
         """Count a reload of changed files."""
