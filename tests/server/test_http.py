@@ -8,7 +8,8 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
+from http.client import HTTPConnection, HTTPMessage
 from pathlib import Path
 from time import monotonic, sleep
 from urllib.request import Request, urlopen
@@ -157,6 +158,26 @@ def test_without_descriptors_http_clients_wait_and_nothing_is_logged(
     finally:
         resource.prlimit(running.pid, resource.RLIMIT_NOFILE, before)
     assert [line for line in running.log if line["level"] == "error"] == []
+
+
+def answer_of(server: RunningServer, method: str, path: str) -> tuple[int, HTTPMessage, bytes]:
+    with closing(HTTPConnection(*address_of(server), timeout=START_SECONDS)) as client:
+        client.request(method, path)
+        answer = client.getresponse()
+        return answer.status, answer.headers, answer.read()
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/none"])
+def test_head_is_answered_as_get_without_a_body(running: RunningServer, path: str) -> None:
+    (status, headers, body), head = (answer_of(running, way, path) for way in ("GET", "HEAD"))
+    assert (head[0], head[1]["Content-Length"], head[2]) == (status, str(len(body)), b"")
+    assert head[1]["Content-Type"] == headers["Content-Type"]
+
+
+def test_other_methods_are_answered_in_plain_text(running: RunningServer) -> None:
+    status, headers, body = answer_of(running, "POST", "/metrics")
+    assert (status, headers["Allow"], headers["Content-Type"]) == (405, "GET, HEAD", "text/plain")
+    assert body == b"only GET and HEAD are allowed\n"
 
 
 @pytest.mark.parametrize(
