@@ -225,6 +225,17 @@ def test_an_invalid_chat_is_named_by_its_reason(
     assert metadata.items() <= dict(info.metadata).items()
 
 
+def test_json_that_is_nested_too_deeply_is_said_to_be(chats: RunningServer) -> None:
+    deep = "[" * 66 + "]" * 66
+    call = chat_pb2.ToolCall(name="f", arguments_json=deep)
+    chat = [*wire(CHAT), chat_pb2.ChatMessage(role="assistant", tool_calls=[call])]
+    names: dict[str, Any] = {"encoding": "o200k_harmony", "format": "harmony"}
+    for request in ({"messages": chat}, {"messages": wire(CHAT), "tools": [{"json": deep}]}):
+        info = failure(stub(chats).CountChat, chat_pb2.CountChatRequest(**names, **request))
+        assert dict(info.metadata)["rule"] == "not_json"
+        assert info.message.endswith("not_json; it is not JSON, or is nested deeper than 64 levels")
+
+
 def test_a_text_that_is_not_utf8_is_named(chats: RunningServer) -> None:
     request = chat_pb2.CountChatRequest(
         encoding="o200k_harmony",

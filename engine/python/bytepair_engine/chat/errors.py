@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from bytepair_engine.chat.json_text import MAX_DEPTH
 from bytepair_engine.errors import BytepairError, shown_names
 from bytepair_engine.vocabulary.names import nearest
 
@@ -64,8 +65,9 @@ class ChatFormatMismatch(BytepairError, ValueError):
         )
 
 
-#: What to do about a violated rule, where the rule does not say it.
+#: What to do about a violated rule or what it means, where the rule does not say it.
 _ADVICE: Final = {
+    "not_json": f"it is not JSON, or is nested deeper than {MAX_DEPTH} levels",
     "part_empty": "it has none of text, counted_tokens and json",
     "part_not_supported": "count it yourself, and give its number of tokens as counted_tokens",
 }
@@ -79,7 +81,7 @@ class InvalidChat(BytepairError, ValueError):
             if the error concerns the whole chat.
         field: The invalid field, such as "role" or "tool_calls".
         rule: The violated rule, in lower snake case, such as "role_unknown".
-        advice: What to do about it; "" if the rule says it.
+        advice: What to do about it or what it means; "" if the rule says it.
     """
 
     def __init__(self, index: int | None, field: str, rule: str, advice: str = "") -> None:
