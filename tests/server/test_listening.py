@@ -38,6 +38,17 @@ def test_a_unix_socket_in_use_is_not_taken_over(serve: Serve, tmp_path: Path, pr
     assert server.stub.Count(QUICK).count == 1
 
 
+@pytest.mark.parametrize("transport", ["native", "grpcio"])
+def test_a_unix_socket_never_replaces_another_file(tmp_path: Path, transport: str) -> None:
+    file = tmp_path / "file"
+    file.write_text("kept")
+    flags = ("--grpc-address", f"unix:{file}", "--http-address", "none", "--transport", transport)
+    ended = run_to_end(*flags)
+    assert ended.returncode == 2
+    assert f"unix:{file}: cannot listen there: the file is no socket;" in ended.stderr
+    assert file.read_text() == "kept"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", ["grpc-address", "http-address"])
 def test_a_port_in_use_is_a_clear_error(setting: str) -> None:

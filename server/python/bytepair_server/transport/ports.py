@@ -73,6 +73,8 @@ def _listen_at_file(address: str, mode: int) -> socket.socket:
     path = Path(address.removeprefix("unix:").removeprefix("//"))
     if path.is_socket():
         path.unlink()  # left by a server that has ended: `is_served` is checked before
+    elif path.exists():
+        raise OSError("the file is no socket")
     listener = socket.socket(socket.AF_UNIX)
     try:
         with created_with(mode):
