@@ -267,6 +267,8 @@ def test_closing_the_terminal_drains_the_server(serve: Serve) -> None:
         server.wait_for_log("draining", in_flight=1)
         os.kill(server.pid, signal.SIGHUP)
         server.wait_for_log("caught a signal", times=2, signal="SIGHUP")
+        hint = server.wait_for_log("caught a signal")["hint"]
+        assert "changed key and TLS files are reloaded without a signal" in hint
         assert finish(call) == 200
     assert server.wait() == 0
     assert server.log[-1]["event"] == "stopped"

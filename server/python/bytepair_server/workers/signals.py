@@ -30,6 +30,8 @@ def stop_signals(
     def on_signal(number: signal.Signals) -> None:
         if not stopping.is_set():
             then = "a second SIGINT or SIGTERM ends running calls and streams at once"
+            if number == signal.SIGHUP:
+                then += "; changed key and TLS files are reloaded without a signal"
             log.info("caught a signal", signal=number.name, hint=then)
         else:
             log.info("caught a signal", signal=number.name)
