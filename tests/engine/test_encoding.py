@@ -80,6 +80,7 @@ def test_all_methods_of_encoding_agree(name: str, text: str) -> None:
             assert got == (ids, expected)
 
 
+@pytest.mark.slow
 def test_both_backends_agree() -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")

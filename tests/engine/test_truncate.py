@@ -67,6 +67,7 @@ def test_the_longest_that_fits_is_kept(
     check(name, text, most, keep, level, marker, allow, percent)
 
 
+@pytest.mark.slow
 @given(
     encodings,
     repeated,
@@ -86,6 +87,7 @@ def test_a_long_pre_token_is_looked_into(
         check(name, text, most, keep, level, marker, True)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     st.randoms(use_true_random=False),
@@ -311,6 +313,7 @@ def test_beside_other_text_the_longest_is_kept(name: str, unit: str, marker: str
                 assert not fits(*longer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["native", "reference"])
 def test_joined_parts_make_no_special_token(backend: Literal["native", "reference"]) -> None:
     """Law T7, where a split point of the start that is kept lies inside a name."""

@@ -13,6 +13,8 @@ from support import hostile, http2
 from support.bystander import bystander
 from support.serving import RunningServer
 
+pytestmark = pytest.mark.slow  # it starts servers for few tests
+
 SECONDS = 0.7
 CALLS = 30
 GROWTH_BYTES = 128 << 20
@@ -49,7 +51,6 @@ def resident(server: RunningServer) -> int:
     return int(status.split("VmRSS:")[1].split()[0]) * 1024
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", hostile.ATTACKS)
 def test_other_clients_are_answered_and_nothing_leaks(attacked: RunningServer, name: str) -> None:
     with bystander(attacked.target) as count:

@@ -24,6 +24,8 @@ from support.pki import Authority
 from support.serving import START_SECONDS, RunningServer
 from support.streaming import DecodeRequest, Talk, answers_of, decode_config
 
+pytestmark = pytest.mark.slow  # it starts servers for few tests
+
 LIMIT = 8
 COUNT = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
 METADATA_LIMIT = 2048
@@ -46,7 +48,6 @@ def narrow() -> Iterator[RunningServer]:
         yield running
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stops", "taken"),
     [
@@ -176,7 +177,6 @@ def is_welcome(link: socket.socket) -> bool:
         return False
 
 
-@pytest.mark.slow
 def test_a_connection_beyond_the_limit_is_closed_until_another_closes(
     narrow: RunningServer,
 ) -> None:
@@ -221,7 +221,6 @@ def test_refused_connections_are_counted_and_logged(serve: Serve, setting: str) 
     assert line["peer"].startswith("ipv4:127.")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("said", [b"", http2.PREFACE[:10], http2.PREFACE])
 def test_a_slow_http_client_is_disconnected(narrow: RunningServer, said: bytes) -> None:
     with (
@@ -249,7 +248,6 @@ HALF = http2.frame(http2.HEADERS, http2.END_HEADERS, 1, http2.headers("Count")) 
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "limits", "said", "status"),
     [

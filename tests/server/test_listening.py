@@ -38,6 +38,7 @@ def test_a_unix_socket_in_use_is_not_taken_over(serve: Serve, tmp_path: Path, pr
     assert server.stub.Count(QUICK).count == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["native", "grpcio"])
 def test_a_unix_socket_never_replaces_another_file(tmp_path: Path, transport: str) -> None:
     file = tmp_path / "file"

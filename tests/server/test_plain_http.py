@@ -97,6 +97,7 @@ def test_a_request_that_is_never_read_is_told_the_limit_of_json(native: RunningS
     assert said in json.loads(answer.body)["message"]
 
 
+@pytest.mark.slow
 def test_a_call_over_its_quota_has_the_header_retry_after(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "keys.toml").write_text(keys_toml(once="key"))
     config = """
