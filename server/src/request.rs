@@ -61,7 +61,7 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
     let timeout = has_one_message.then_some(shared.settings.message_timeout);
     let size = header_bytes(&parts);
     let caller = is_unary.then(|| peer.clone());
-    let within_limit = if size > shared.settings.max_header_bytes as usize {
+    let checked = if size > shared.settings.max_header_bytes as usize {
         Err(too_many_headers(size, shared.settings.max_header_bytes))
     } else {
         timeouts::check(&parts.headers)
@@ -73,7 +73,7 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
             method,
             parts.headers,
             ReadAhead::new(body, timeout, caller, None),
-            within_limit,
+            checked,
         ),
         None => Box::pin(by_protocols(
             shared.clone(),
@@ -81,7 +81,7 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
             method.filter(|_| is_unary && parts.method == HttpMethod::POST),
             parts,
             ReadAhead::new(body, timeout, caller.clone(), caller.map(Held::new)),
-            within_limit,
+            checked,
         )),
     }
 }
@@ -92,10 +92,10 @@ fn by_grpc(
     method: Method,
     headers: HeaderMap,
     body: ReadAhead,
-    within_limit: Result<(), Failure>,
+    checked: Result<(), Failure>,
 ) -> Responding {
     let (grpc, known) = Grpc::read(&headers);
-    if let Err(failure) = within_limit.and(known) {
+    if let Err(failure) = checked.and(known) {
         return Box::pin(std::future::ready(grpc.answer(Err(failure))));
     }
     let deadline = deadline(&headers);
@@ -202,12 +202,12 @@ async fn by_protocols(
     method: Option<Method>,
     mut parts: Parts,
     body: ReadAhead,
-    within_limit: Result<(), Failure>,
+    checked: Result<(), Failure>,
 ) -> Response<Body> {
     let shared = &*shared;
     parts.extensions.insert(peer.clone());
     parts.extensions.insert(parts.uri.clone());
-    if let Err(failure) = within_limit {
+    if let Err(failure) = checked {
         return reject(shared, parts, Some(body), failure).await;
     }
     let Some(method) = method else {
