@@ -178,6 +178,9 @@ def test_other_methods_are_answered_in_plain_text(running: RunningServer) -> Non
     status, headers, body = answer_of(running, "POST", "/metrics")
     assert (status, headers["Allow"], headers["Content-Type"]) == (405, "GET, HEAD", "text/plain")
     assert body == b"only GET and HEAD are allowed\n"
+    status, headers, body = answer_of(running, "PUT", "/metrics")
+    assert (status, headers["Content-Type"]) == (501, "text/plain")
+    assert body == b"Unsupported method ('PUT')\n"
 
 
 @pytest.mark.parametrize(

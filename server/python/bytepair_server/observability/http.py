@@ -98,6 +98,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     server_version = "bytepair"
     sys_version = ""
+    error_content_type = "text/plain"
+    error_message_format = "%(message)s\n"
 
     def __init__(self, request: bytes, pages: Pages) -> None:
         self.rfile, self.answer = BytesIO(request), BytesIO()
