@@ -166,6 +166,12 @@ def test_a_format_rejects_an_encoding_without_its_tokens(name: str) -> None:
         assert set(rejected.value.missing) == chosen.controls
 
 
+def test_the_format_of_hosted_models_rejects_the_encoding_of_models_that_are_not() -> None:
+    """An exact count of a gpt-oss chat by the rule of another model would be wrong."""
+    with pytest.raises(ChatFormatMismatch):
+        count_chat(COOKBOOK, encoding=get_encoding("o200k_harmony"), format="openai-chat")
+
+
 def test_there_is_no_fallback_format() -> None:
     with pytest.raises(UnknownChatFormat) as rejected:
         count_chat([], encoding=get_encoding("o200k_base"), format="gpt-9")

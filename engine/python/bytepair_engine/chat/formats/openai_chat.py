@@ -39,7 +39,9 @@ class OpenAiChat(ChatFormat):
     tools = True
 
     def check_new(self, encoding: Encoding) -> None:
-        if encoding.special_tokens.get("<|endofprompt|>") not in _FUNCTION:
+        tokens = encoding.special_tokens
+        # The models of o200k_harmony are not hosted, and have a format of their own.
+        if tokens.get("<|endofprompt|>") not in _FUNCTION or "<|message|>" in tokens:
             raise ChatFormatMismatch(self.name, encoding.name, ())
 
     def accuracy_of(self, chat: Chat) -> Accuracy:
