@@ -251,7 +251,7 @@ def test_chat_formats_are_listed_and_described(shell: Shell) -> None:
     listed = shell("chat-formats")
     assert "\nopenai-chat     exact     gpt-3.5-turbo" in listed
     (described,) = json.loads(shell("chat-formats", "--json", "openai-chat"))
-    assert described["encodings"] == ["cl100k_base", "o200k_base", "o200k_harmony"]
+    assert described["encodings"] == ["cl100k_base", "o200k_base"]
     assert len(json.loads(shell("chat-formats", "--json"))) == len(listed.splitlines())
     assert "\nencodings:       cl100k_base, o200k_base" in shell("chat-formats", "openai-chat")
     shell("chat-formats", "nope", status=1, errors="nope")
