@@ -2,9 +2,9 @@
 //!
 //! `server` accepts connections, `connection` serves one, and `request` one of its requests. `grpc`
 //! serves gRPC over HTTP/2, with `messages` in and `outgoing` out; `connect` serves the other
-//! protocols. `calls` holds the calls in progress, each in a `slot`. `events` passes their events (see
-//! `call`) to Python in batches, and `commands` passes Python's commands to them. `fields` reads
-//! fields of messages. Only `python` depends on PyO3.
+//! protocols; `help` answers what is no call. `calls` holds the calls in progress, each in a `slot`.
+//! `events` passes their events (see `call`) to Python in batches, and `commands` passes Python's
+//! commands to them. `fields` reads fields of messages. Only `python` depends on PyO3.
 
 pub mod body;
 pub mod call;
@@ -18,6 +18,7 @@ pub mod fields;
 pub mod files;
 pub mod grpc;
 pub mod gzip;
+mod help;
 mod linger;
 pub mod messages;
 pub mod outgoing;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method as HttpMethod, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method as HttpMethod, Request, Response, header};
 use hyper::body::Incoming;
 use tokio::sync::oneshot;
 
@@ -17,6 +17,7 @@ use crate::calls::{Guard, Reading, Reserved};
 use crate::connect::{Admitted, Kind, Method, Rejected};
 use crate::connection::Shared;
 use crate::grpc::{self, Grpc};
+use crate::help;
 use crate::messages::Messages;
 use crate::peer::{Held, Peer};
 use crate::settings::SMALL_BYTES;
@@ -31,29 +32,9 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
     let (mut parts, body) = request.into_parts();
     lower_case_type(&mut parts.headers);
     let method = shared.protocols.method(parts.uri.path()).copied();
-    let is_called = match method {
-        None => is_framed(&parts.headers),
-        // Connect's GET has the message in the query.
-        Some(_) if parts.method == HttpMethod::GET => {
-            let query = parts.uri.query().unwrap_or_default();
-            query.split('&').any(|pair| pair.starts_with("message="))
-        }
-        Some(_) => {
-            let is_untyped = matches!(
-                content_type(&parts.headers),
-                // By default of `curl -d`, and of `fetch`.
-                b"" | b"application/x-www-form-urlencoded" | b"text/plain;charset=utf-8"
-            );
-            parts.method != HttpMethod::POST || !is_untyped
-        }
-    };
-    if !is_called {
+    if let Some(help) = help::instead_of_call(&parts, method.is_some()) {
         let timeout = Some(shared.settings.message_timeout);
         discard(ReadAhead::new(body, timeout, None, None));
-        let help = match method {
-            Some(_) => help(StatusCode::UNSUPPORTED_MEDIA_TYPE, JSON, NO_JSON),
-            None => help(StatusCode::NOT_FOUND, JSON, NO_RPC),
-        };
         return Box::pin(std::future::ready(help));
     }
     let is_unary = method.is_some_and(|method| method.kind == Kind::Unary);
@@ -247,21 +228,7 @@ async fn by_protocols(
 
 async fn pass_on(shared: &Shared, parts: Parts, body: ReadAhead) -> Response<Body> {
     let request = Request::from_parts(parts, body);
-    let answer = shared.protocols.answer(request).await;
-    let is_explained = answer.headers().contains_key(header::CONTENT_TYPE);
-    match answer.status() {
-        status @ (StatusCode::UNSUPPORTED_MEDIA_TYPE | StatusCode::METHOD_NOT_ALLOWED)
-            if !is_explained =>
-        {
-            // As text, because clients take JSON for an error of Connect.
-            let mut help = help(status, "text/plain", POST_JSON);
-            let allowed = answer.headers().get(header::ALLOW).cloned();
-            help.headers_mut()
-                .extend(allowed.map(|it| (header::ALLOW, it)));
-            help
-        }
-        _ => answer,
-    }
+    help::explain(shared.protocols.answer(request).await)
 }
 
 /// Waits for Python's answer.
@@ -360,7 +327,8 @@ impl Drop for Unread<'_> {
     }
 }
 
-fn content_type(headers: &HeaderMap) -> &[u8] {
+/// The content type; empty if there is none.
+pub fn content_type(headers: &HeaderMap) -> &[u8] {
     headers
         .get(header::CONTENT_TYPE)
         .map_or(b"", HeaderValue::as_bytes)
@@ -395,35 +363,4 @@ fn lower_case_type(headers: &mut HeaderMap) {
     {
         *value = lower;
     }
-}
-
-/// Whether the messages of a request have prefixes: its client reads answers of its protocol only.
-fn is_framed(headers: &HeaderMap) -> bool {
-    let content_type = content_type(headers);
-    [&b"application/grpc"[..], b"application/connect+"]
-        .iter()
-        .any(|start| content_type.starts_with(start))
-}
-
-const JSON: &str = "application/json";
-const POST_JSON: &str = "POST JSON with content-type: application/json\n";
-const NO_JSON: &str = concat!(
-    "{\"code\":\"invalid_argument\",\"message\":",
-    "\"POST JSON with content-type: application/json\"}\n",
-);
-const NO_RPC: &str = concat!(
-    "{\"code\":\"unimplemented\",\"message\":\"no RPC has this path: POST JSON to one, such as ",
-    "/bytepair.v1.TokenizerService/Count or /bytepair.v1.ChatService/CountChat; ",
-    "/ is a page if the playground is on\"}\n",
-);
-
-/// An answer for a person whose request is no call.
-fn help(status: StatusCode, content_type: &'static str, text: &'static str) -> Response<Body> {
-    let mut response = Response::new(Body::whole(Bytes::from_static(text.as_bytes())));
-    *response.status_mut() = status;
-    let content_type = HeaderValue::from_static(content_type);
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, content_type);
-    response
 }

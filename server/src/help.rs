@@ -1,0 +1,74 @@
+//! Answers for a person, with curl or a browser, whose request is no call.
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+
+use crate::body::Body;
+use crate::request::content_type;
+
+const JSON: &str = "application/json";
+const POST_JSON: &str = "POST JSON with content-type: application/json\n";
+const NO_JSON: &str = concat!(
+    "{\"code\":\"invalid_argument\",\"message\":",
+    "\"POST JSON with content-type: application/json\"}\n",
+);
+const NO_RPC: &str = concat!(
+    "{\"code\":\"unimplemented\",\"message\":\"no RPC has this path: POST JSON to one, such as ",
+    "/bytepair.v1.TokenizerService/Count or /bytepair.v1.ChatService/CountChat; ",
+    "/ is a page if the playground is on\"}\n",
+);
+
+/// The answer to a request that is no call of a protocol; `None` if it may be one. `is_rpc`: its path
+/// is that of an RPC.
+pub fn instead_of_call(parts: &Parts, is_rpc: bool) -> Option<Response<Body>> {
+    let content_type = content_type(&parts.headers);
+    if !is_rpc {
+        // Clients of protocols with prefixed messages read errors of their protocol only.
+        let is_prefixed = content_type.starts_with(b"application/grpc")
+            || content_type.starts_with(b"application/connect+");
+        return (!is_prefixed).then(|| help(StatusCode::NOT_FOUND, JSON, NO_RPC));
+    }
+    let is_called = match parts.method {
+        // Connect's GET has the message in the query.
+        Method::GET => {
+            let query = parts.uri.query().unwrap_or_default();
+            query.split('&').any(|pair| pair.starts_with("message="))
+        }
+        // By default of `curl -d`, and of `fetch`.
+        Method::POST => !matches!(
+            content_type,
+            b"" | b"application/x-www-form-urlencoded" | b"text/plain;charset=utf-8"
+        ),
+        _ => true,
+    };
+    (!is_called).then(|| help(StatusCode::UNSUPPORTED_MEDIA_TYPE, JSON, NO_JSON))
+}
+
+/// Says what to send, if an answer rejects the content type or the method without a word.
+pub fn explain(answer: Response<Body>) -> Response<Body> {
+    let status = answer.status();
+    if !matches!(
+        status,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE | StatusCode::METHOD_NOT_ALLOWED
+    ) || answer.headers().contains_key(header::CONTENT_TYPE)
+    {
+        return answer;
+    }
+    // As text, because clients take JSON for an error of Connect.
+    let mut help = help(status, "text/plain", POST_JSON);
+    if let Some(allowed) = answer.headers().get(header::ALLOW) {
+        help.headers_mut().insert(header::ALLOW, allowed.clone());
+    }
+    help
+}
+
+fn help(status: StatusCode, content_type: &'static str, text: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::whole(Bytes::from_static(text.as_bytes())));
+    *response.status_mut() = status;
+    let content_type = HeaderValue::from_static(content_type);
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, content_type);
+    response
+}
