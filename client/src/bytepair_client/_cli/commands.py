@@ -75,8 +75,10 @@ def command(summary: str, options: Options = ()) -> Callable[[Run], Run]:
 
 
 def each_input(operation: Callable[..., object], empty: object, of_input: OfInput) -> Run:
-    """Turn a function of one input into one of all inputs, of which none is read if the options are
-    invalid. `operation`, with an `empty` input, checks them."""
+    """Turn a function of one input into a command over all inputs.
+
+    The options are checked before an input is read: by `operation`, for an `empty` input.
+    """
 
     @wraps(of_input)
     def run(client: TokenizerClient, args: Namespace) -> ExitStatus:
