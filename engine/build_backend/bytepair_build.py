@@ -11,7 +11,7 @@ from typing import Any
 _MISSING = """
 bytepair-engine has a core in Rust, and there is no `cargo` on PATH to compile it.
 
-Install Rust 1.88 or newer (rustup, or your distribution's packages where they are new enough) and
+Install Rust 1.91 or newer (rustup, or your distribution's packages where they are new enough) and
 try again, or install a wheel that was built elsewhere, by the same version of Python on the same
 kind of machine.
 """

@@ -23,7 +23,7 @@ def test_a_missing_toolchain_is_named(tmp_path: Path) -> None:
     )
     assert asked.returncode == 1
     assert "no `cargo` on PATH" in asked.stderr
-    assert "Install Rust 1.88" in asked.stderr
+    assert "Install Rust 1.91" in asked.stderr
     assert "Traceback" not in asked.stderr
 
 

@@ -64,7 +64,7 @@ pub fn last(
     }
     let mut high = place;
     while high > start {
-        let low = floor(text, high.saturating_sub(BLOCK).max(start));
+        let low = text.floor_char_boundary(high.saturating_sub(BLOCK).max(start));
         for end in between(boundary, part, low, high)?.into_iter().rev() {
             if is_wanted(end)? {
                 return Ok(Some(end));
@@ -123,7 +123,7 @@ fn parts_between(
             }
             return Err(Undecided);
         }
-        first = floor(text, first - 1);
+        first = text.floor_char_boundary(first - 1);
         if low - first > FAR {
             return Err(Undecided);
         }
@@ -198,7 +198,7 @@ fn ends_paragraph(text: &str, end: usize) -> bool {
     let line = &text[..end];
     let line = line
         .strip_suffix("\r\n")
-        .unwrap_or_else(|| &line[..floor(line, end - 1)]);
+        .unwrap_or_else(|| &line[..line.floor_char_boundary(end - 1)]);
     let before = line.trim_end_matches([' ', '\t']);
     before.ends_with([
         '\r', '\n', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}',
@@ -207,14 +207,6 @@ fn ends_paragraph(text: &str, end: usize) -> bool {
 
 fn next_char(text: &str, at: usize) -> Option<char> {
     text[at..].chars().next()
-}
-
-/// The first character boundary at or before a place.
-pub fn floor(text: &str, mut place: usize) -> usize {
-    while !text.is_char_boundary(place) {
-        place -= 1;
-    }
-    place
 }
 
 #[cfg(test)]
@@ -249,7 +241,7 @@ mod tests {
                 let places = text.char_indices().map(|(place, _)| place);
                 let places = places.chain([text.len()]);
                 for place in places.filter(|&place| place > 0) {
-                    let low = floor(&text, place.saturating_sub(4));
+                    let low = text.floor_char_boundary(place.saturating_sub(4));
                     let Ok(found) = parts_between(level, whole(&text), low, place) else {
                         continue;
                     };
@@ -294,7 +286,7 @@ mod tests {
         let text = "a\r\n \t\r\nb\n\n\u{85}c\u{2028}";
         let all = |boundary| {
             let mut found = Vec::new();
-            let end = floor(text, text.len() - 1);
+            let end = text.floor_char_boundary(text.len() - 1);
             let none = last(boundary, whole(text), 0, end, |place| {
                 found.push(place);
                 Ok(false)

@@ -3,7 +3,7 @@
 
 use crate::bpe::Bpe;
 use crate::cancel;
-use crate::context::boundaries::{self, BOUNDARIES, Boundary, Excerpt, Undecided, floor};
+use crate::context::boundaries::{self, BOUNDARIES, Boundary, Excerpt, Undecided};
 use crate::context::scan::{Beyond, Scan};
 use crate::split::next_split_point;
 
@@ -150,7 +150,7 @@ impl Scan<'_> {
             Beyond::AllFits(count) => return Ok(made(text.len(), count, Boundary::Paragraph)),
             Beyond::Place(beyond) => beyond,
         };
-        let place = floor(text, beyond - 1);
+        let place = text.floor_char_boundary(beyond - 1);
         let has_line =
             boundaries::last(Boundary::Line, self.part, next.start, place, |_| Ok(true))?.is_some();
         let coarsest_here = if has_line {
@@ -200,7 +200,7 @@ fn coarsest(part: Excerpt<'_>, end: usize, at_least: Boundary) -> Result<Boundar
             return Ok(Boundary::Grapheme);
         }
     }
-    let low = floor(part.text, end - 1);
+    let low = part.text.floor_char_boundary(end - 1);
     for boundary in BOUNDARIES.into_iter().rev() {
         let is_there = || boundaries::last(boundary, part, low, end, |_| Ok(true));
         if boundary == at_least || is_there()?.is_some() {

@@ -22,7 +22,6 @@ use std::ops::Range;
 
 use crate::bpe::Bpe;
 use crate::cancel;
-use crate::context::boundaries::floor;
 use crate::context::concatenated::Concatenated;
 use crate::context::prefixes::Prefixes;
 use crate::output::{Count, Ids};
@@ -66,7 +65,7 @@ impl Start<'_> {
     /// place after it, if something follows.
     fn place(self, place: usize) -> usize {
         let is_beyond = self.after.is_some() && place > self.text.len();
-        ceil(self.text, place) + usize::from(is_beyond)
+        self.text.ceil_char_boundary(place) + usize::from(is_beyond)
     }
 }
 
@@ -207,7 +206,7 @@ impl Bpe {
             .max()
             .unwrap_or(cut);
         let mut counts = Counts::new();
-        let mut place = floor(text, cut).max(start + 1);
+        let mut place = text.floor_char_boundary(cut).max(start + 1);
         let most = self.lengths().longest_in(&bytes[start..]);
         while place <= far && place < bytes.len() && !cancel::is_set() {
             // Tokens are not longer: there may be no need to know how many there are.
@@ -231,12 +230,12 @@ impl Bpe {
         }
         // Beside other text less may fit than alone.
         if let Some(both) = &mut both {
-            let (mut before, mut place) = (Counts::new(), floor(text, cut));
+            let (mut before, mut place) = (Counts::new(), text.floor_char_boundary(cut));
             let mut fits = counts
                 .iter()
                 .any(|&(_, count)| count <= budget + least_after);
             while !fits && place > start && !cancel::is_set() {
-                place = floor(text, place - 1);
+                place = text.floor_char_boundary(place - 1);
                 let count = both.count(place - start, 0).0;
                 before.push((place, count));
                 fits = count <= budget + least_after;
@@ -261,7 +260,7 @@ impl Bpe {
         prefixes: &mut Prefixes<'_>,
     ) -> (usize, usize) {
         let bytes = text.as_bytes();
-        let cut = &text[..floor(text, place)];
+        let cut = &text[..text.floor_char_boundary(place)];
         let mut least = prefixes.count(place);
         let (mut ends, mut at, mut before) = (Ends::new(), start, 0);
         while at < cut.len() {
@@ -320,7 +319,7 @@ impl Bpe {
             .unwrap_or(cut);
         let mut counts = Counts::new();
         // The first character boundary up to which the tokens reach is tried too.
-        let top = ceil(text, cut + beside.max(1));
+        let top = text.ceil_char_boundary(cut + beside.max(1));
         let mut place = top;
         let most = self.lengths().longest_in(bytes);
         while place > near && !cancel::is_set() {
@@ -357,9 +356,9 @@ impl Bpe {
             let count = both.count(before.len(), place).0;
             counts.push((place, count));
             fits = count <= budget;
-            place = ceil(text, place + 1);
+            place = text.ceil_char_boundary(place + 1);
         }
-        Some((Some(ceil(text, near)), counts))
+        Some((Some(text.ceil_char_boundary(near)), counts))
     }
 
     /// The tokens of a text by itself.
@@ -414,12 +413,4 @@ impl Bpe {
         self.give_pieces(text, start, ends, &mut count);
         count.result()
     }
-}
-
-/// The first character boundary at or after a place; the end of the text if that is beyond it.
-pub fn ceil(text: &str, mut place: usize) -> usize {
-    while place < text.len() && !text.is_char_boundary(place) {
-        place += 1;
-    }
-    place.min(text.len())
 }

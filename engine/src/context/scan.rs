@@ -7,8 +7,8 @@
 //! fits.
 
 use crate::bpe::Bpe;
-use crate::context::boundaries::{self, Boundary, Excerpt, Undecided, floor};
-use crate::context::fit::{PEEK, ceil};
+use crate::context::boundaries::{self, Boundary, Excerpt, Undecided};
+use crate::context::fit::PEEK;
 use crate::output::Sums;
 use crate::split::{Ends, is_split_point};
 
@@ -93,7 +93,7 @@ impl<'a> Scan<'a> {
     /// As `go_to` a position where no pre-token ended: splits until an end equals a known one.
     fn restart(&mut self) {
         let start = self.start;
-        let window = floor(self.text, (start + RESTART).min(self.text.len()));
+        let window = self.text.floor_char_boundary(start + RESTART);
         let read = self.read(start, window).unwrap_or(0);
         let old = &self.places[self.first..];
         let ends = self.ends.as_slice()[..read].iter().enumerate();
@@ -131,7 +131,7 @@ impl<'a> Scan<'a> {
             return Ok(false);
         }
         if self.window < (at + MIN_WINDOW).min(self.text.len()) {
-            self.window = floor(self.text, (at + WINDOW).min(self.text.len()));
+            self.window = self.text.floor_char_boundary(at + WINDOW);
         }
         self.split(at).map(|()| true)
     }
@@ -139,7 +139,7 @@ impl<'a> Scan<'a> {
     /// Begin with a few bytes, if they hold a whole pre-token.
     pub fn begin(&mut self, bytes: usize) {
         let end = self.start + bytes.min(MIN_WINDOW);
-        self.window = floor(self.text, end.min(self.text.len()));
+        self.window = self.text.floor_char_boundary(end);
         let _ = self.split(self.start);
     }
 
@@ -222,7 +222,7 @@ impl<'a> Scan<'a> {
         budget: usize,
         beyond: usize,
     ) -> Result<Option<(usize, usize)>, Undecided> {
-        let place = floor(self.text, beyond - 1);
+        let place = self.text.floor_char_boundary(beyond - 1);
         let (mut count, mut last) = (0, (usize::MAX, 0, 0));
         let found = boundaries::last(boundary, self.part, self.start, place, |end| {
             if end < last.0 {
@@ -318,7 +318,7 @@ impl<'a> Scan<'a> {
             return end;
         }
         let reach = self.core.splitter().reach(text.as_bytes(), start, end);
-        ceil(self.text, reach + PEEK)
+        self.text.ceil_char_boundary(reach + PEEK)
     }
 }
 

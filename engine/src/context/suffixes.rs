@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::iter;
 
 use crate::bpe::Bpe;
-use crate::context::boundaries::floor;
 use crate::context::prefixes::Neighbours;
 use crate::split::Ends;
 
@@ -49,7 +48,7 @@ impl<'a> Suffixes<'a> {
     /// The fewest tokens that can stand from `place` on, whatever stands before. The pre-token that
     /// holds `place` may also have one of `ends`.
     pub fn least(&mut self, place: usize, mut ends: Vec<usize>) -> usize {
-        let start = floor(self.text, place);
+        let start = self.text.floor_char_boundary(place);
         let before = self.text[..start].char_indices().rev();
         let starts = before.map(|(start, _)| start).take(STARTS - 1);
         ends.extend(

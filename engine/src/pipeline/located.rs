@@ -6,7 +6,6 @@ use super::origins::{Aligned, Origins};
 use super::pre_tokenise;
 use super::{NameSet, Pipeline, PipelineScratch};
 use crate::bpe::SpecialFound;
-use crate::context::boundaries::floor;
 use crate::output::offsets::{OffsetUnit, in_units};
 
 impl Pipeline {
@@ -85,7 +84,11 @@ impl Pipeline {
         let (names, not) = (&allowed.names, &disallowed.names);
         let found = self.as_it_came.each_part(text, names, not, |part, token| {
             outcome = match token {
-                Some(id) => Ok(give(Step::Token(id, part.start, floor(text, part.end - 1)))),
+                Some(id) => Ok(give(Step::Token(
+                    id,
+                    part.start,
+                    text.floor_char_boundary(part.end - 1),
+                ))),
                 None => self.trace_stretch(text, part, allowed, disallowed, give),
             };
             matches!(outcome, Ok(true))

@@ -9,7 +9,7 @@ use super::located::Step;
 use super::model::Model;
 use super::{NameSet, Pipeline, pre_tokenise};
 use crate::cancel;
-use crate::context::fit::{Counts, End, ceil};
+use crate::context::fit::{Counts, End};
 
 /// The starts of a text, or leftwards its ends, up to the unit at hand of a piece.
 #[derive(Default)]
@@ -101,7 +101,7 @@ impl Cuts<'_> {
         let before = self.place;
         if !self.growing.leftwards {
             while self.place < place {
-                self.place = ceil(self.text, self.place + 1);
+                self.place = self.text.ceil_char_boundary(self.place + 1);
                 self.give();
             }
         } else if place < before {
