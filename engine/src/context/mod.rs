@@ -6,6 +6,7 @@ pub mod breaks;
 pub mod chunker;
 mod concatenated;
 pub mod fit;
+pub mod fit_end;
 mod prefixes;
 mod scan;
 mod suffixes;

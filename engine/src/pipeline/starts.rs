@@ -9,7 +9,8 @@ use super::located::Step;
 use super::model::Model;
 use super::{NameSet, Pipeline, pre_tokenise};
 use crate::cancel;
-use crate::context::fit::{Counts, End};
+use crate::context::fit::Counts;
+use crate::context::fit_end::End;
 
 /// The starts of a text, or leftwards its ends, up to the unit at hand of a piece.
 #[derive(Default)]

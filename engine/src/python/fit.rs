@@ -7,7 +7,8 @@ use super::encoding::Bpe;
 use super::guard::released;
 use super::pipeline::{Pipeline, PipelineNames};
 use super::text::utf8;
-use crate::context::fit::{End, Start};
+use crate::context::fit::Start;
+use crate::context::fit_end::End;
 use crate::output::offsets::{OffsetUnit, in_units};
 
 /// Checkpoints (place, valid_from, count), the place beyond, and counts by place.
