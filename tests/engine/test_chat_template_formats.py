@@ -54,6 +54,9 @@ def test_templates_see_the_date_of_the_request() -> None:
     options = ChatOptions(current_date="2026-11-24")
     found = encode_chat(chat, encoding=ENCODING, format=chosen, options=options)
     assert found.segments == ["24 Nov 2026"]
+    for wrong in ("2026-02-29", "2026-13-01", "20261124", "2026-W48-2"):
+        with pytest.raises(InvalidOption, match="must be a date"):
+            ChatOptions(current_date=wrong)
     clock = TemplateFormat("mine", "{{ strftime_now('%H:%M') }}")
     with pytest.raises(InvalidChat, match="time"):
         count_chat(chat, encoding=ENCODING, format=clock, options=options)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Final, Literal, get_args
 
 from bytepair_engine.errors import InvalidOption, check_type
@@ -18,7 +18,6 @@ PastReasoning = Literal[
 ]
 
 _PAST_REASONING: Final = get_args(PastReasoning)
-_DATE: Final = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +49,17 @@ class ChatOptions:
         if self.past_reasoning not in _PAST_REASONING:
             raise InvalidOption("past_reasoning", f"must be one of {', '.join(_PAST_REASONING)}")
         check_type("current_date", self.current_date, str, "str")
-        if self.current_date and not _DATE.fullmatch(self.current_date):
+        if self.current_date and not _is_date(self.current_date):
             raise InvalidOption("current_date", "must be a date such as 2026-11-23")
 
     @property
     def prompts(self) -> bool:
         """Whether the rendering ends with a generation prompt."""
         return self.add_generation_prompt and not self.continue_final_message
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text  # it reads other forms too
+    except ValueError:
+        return False
