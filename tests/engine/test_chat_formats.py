@@ -108,6 +108,23 @@ def test_harmony_writes_openai_calls_as_messages() -> None:
     )
 
 
+@pytest.mark.parametrize("content", [[], ()])
+def test_content_without_parts_counts_as_absent(content: Any) -> None:
+    """As in the service, whose messages cannot tell the two apart."""
+
+    def count(content: Any) -> int:
+        call = {"id": "1", "function": {"name": "f", "arguments": "{}"}}
+        chat = [
+            {"role": "user", "content": "q"},
+            {"role": "assistant", "content": content, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "1", "content": "r"},
+        ]
+        return count_chat(chat, encoding=get_encoding("o200k_harmony"), format="harmony").count
+
+    assert count(content) == count(None)
+    assert read_messages([{"role": "user", "content": content}]) == (Message("user"),)
+
+
 @pytest.mark.parametrize(
     ("rule", "kept"),
     [

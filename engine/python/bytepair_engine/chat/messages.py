@@ -66,7 +66,7 @@ class Message(NamedTuple):
 
     Attributes:
         role: The role, not checked yet; each format supports some.
-        content: The parts of the content; None if the content is null or absent.
+        content: The parts of the content; None if the content is null, empty or absent.
         name: The name of the author; None if there is none.
         reasoning: Reasoning, also called thinking or analysis; None if there is none.
         tool_calls: The tool calls in order.
@@ -181,7 +181,7 @@ def _parts(index: int, content: object) -> tuple[Part, ...] | None:
         return None
     if not isinstance(content, (list, tuple)):
         raise InvalidChat(index, "content", "not_text_or_parts")
-    return tuple(_part(index, part) for part in content)
+    return tuple([_part(index, part) for part in content]) or None
 
 
 def _part(index: int, part: object) -> Part:
