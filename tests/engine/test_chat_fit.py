@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from bytepair_engine.chat import (
     BudgetTooSmall,
+    InvalidChat,
     count_chat,
     fit_chat,
     get_chat_format,
@@ -140,6 +141,18 @@ def test_pinned_turns_stay_and_the_budget_is_returned() -> None:
     with pytest.raises(BudgetTooSmall) as rejected:
         fit_chat(messages, 12, **given_chat, pinned=[0])
     assert (rejected.value.needed, rejected.value.budget) == (13, 12)
+
+
+def test_a_rule_that_a_shorter_chat_breaks_is_reported_with_the_index_in_the_whole_one() -> None:
+    """Without the second turn, the pinned message of a user comes before that of another."""
+    given_chat: Any = {"encoding": encoding_for("gemma"), "format": "gemma"}
+    messages = chat("aaa", "b", "c " * 30, "d", "e")
+    for message in messages[1::2]:
+        message["role"] = "assistant"
+    with pytest.raises(InvalidChat) as rejected:
+        fit_chat(messages, 25, **given_chat, pinned=[0])
+    found = rejected.value
+    assert (found.index, found.field, found.rule) == (4, "role", "roles_must_alternate")
 
 
 def test_a_low_refill_percent_drops_more_at_once() -> None:

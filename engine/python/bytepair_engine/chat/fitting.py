@@ -11,6 +11,7 @@ from typing import Final, Self
 from bytepair_engine.backends.interface import Text
 from bytepair_engine.chat.costs import DEFAULT_OPTIONS
 from bytepair_engine.chat.counting import Counter, Messages, Tools, count_texts, read_chat
+from bytepair_engine.chat.errors import InvalidChat
 from bytepair_engine.chat.format import Accuracy, Chat, ChatFormat
 from bytepair_engine.chat.layout import FRAME, TOOLS
 from bytepair_engine.chat.messages import Message
@@ -85,7 +86,8 @@ def fit_chat(
     Raises:
         BudgetTooSmall: The messages that must be kept exceed the budget.
         InvalidOption: An argument is out of range.
-        UnknownChatFormat, ChatFormatMismatch, InvalidChat, SpecialTokenFound: See `count_chat`.
+        InvalidChat: See `count_chat`; or the format rejects the chat without the dropped messages.
+        UnknownChatFormat, ChatFormatMismatch, SpecialTokenFound: See `count_chat`.
 
     >>> from bytepair_engine import get_encoding
     >>> chat = [{"role": "user", "content": word} for word in ("one", "two", "three")]
@@ -104,7 +106,13 @@ def fit_chat(
         return replace(chat, messages=tuple([chat.messages[index] for index in kept]))
 
     def count(kept: list[int]) -> int:
-        return sum(counter.counts(only(kept)))
+        try:
+            return sum(counter.counts(only(kept)))
+        except InvalidChat as error:
+            if error.index is None or error.field.startswith("tools"):
+                raise
+            index = kept[error.index]
+            raise InvalidChat(index, error.field, error.rule, error.advice) from None
 
     adds_up = chosen.additive and not options.continue_final_message
     fitted = _fitted(roles, groups, counts, rules, None if adds_up else count, accuracy)
