@@ -23,6 +23,7 @@ from bytepair_engine.chat import (
 )
 from bytepair_engine.chat.messages import Message, read_messages, read_tools
 from bytepair_engine.errors import InvalidOption
+from support.chats import encoding_for
 
 HARMONY = json.loads((Path(__file__).parents[1] / "vectors" / "chat" / "harmony.json").read_text())[
     "cases"
@@ -336,6 +337,28 @@ def test_a_malformed_tool_is_rejected(tool: Any, field: str, rule: str) -> None:
         read_tools([{"name": "f"}, tool])
     found = rejected.value
     assert (found.index, found.field, found.rule) == (1, field, rule)
+
+
+@pytest.mark.parametrize("name", ["mistral-v2", "mistral-v3"])
+def test_a_result_that_escapes_a_lone_surrogate_is_rejected(name: str) -> None:
+    """These formats write JSON anew, without escapes. No text can hold a lone surrogate: with
+    their tokenizers, of sentencepiece, mistral-common fails too. It does not keep the escape."""
+
+    def count(result: str) -> int:
+        chat: list[dict[str, Any]] = [
+            {"role": "user", "content": "q"},
+            {"role": "assistant", "tool_calls": [{**CALL, "id": "abcdefghi"}]},
+            {"role": "tool", "tool_call_id": "abcdefghi", "content": result},
+        ]
+        return count_chat(chat, encoding=encoding_for(name), format=name).count
+
+    for result in ('"\\ud800"', '{"\\udc00": 1}'):
+        with pytest.raises(InvalidChat, match="lone surrogate") as rejected:
+            count(result)
+        found = rejected.value
+        assert (found.index, found.field, found.rule) == (2, "content", "not_json")
+    assert count('"\\ud83d\\ude42"') == count('"🙂"')
+    assert count("\\ud800")  # this is not JSON, and so a text as it is
 
 
 def test_the_largest_integers_that_python_reads_are_accepted() -> None:

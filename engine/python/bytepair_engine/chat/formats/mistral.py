@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from bytepair_engine.chat.errors import InvalidChat
 from bytepair_engine.chat.format import Chat, ChatFormat
-from bytepair_engine.chat.json_text import dumps
+from bytepair_engine.chat.json_text import dumps, text_of
 from bytepair_engine.chat.layout import TOOLS, Control, Layout
 from bytepair_engine.chat.messages import Message, Tool, ToolCall
 
@@ -299,11 +299,15 @@ def _parsed(turn: _Turn) -> Any:
     """Return the parsed content of a result if it is JSON, else the text."""
     text = _text(turn)
     try:
-        return json.loads(text) if text else {}
+        value = json.loads(text) if text else {}
+        has_surrogate = "\\u" in text and not text_of(value)
     except json.JSONDecodeError:
         return text
     except (RecursionError, ValueError):
         raise InvalidChat(turn.index, "content", "json_too_large") from None
+    if has_surrogate:
+        raise InvalidChat(turn.index, "content", "not_json", "it escapes a lone surrogate")
+    return value
 
 
 def _check_id(index: int, field: str, call_id: str | None) -> str:
