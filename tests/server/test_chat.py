@@ -274,16 +274,29 @@ def test_encoding_needs_the_ceiling_and_counting_does_not(server: RunningServer)
     assert (info.reason, info.metadata["field"]) == ("INVALID_OPTION", "format")
 
 
-def test_a_control_token_in_text_is_rejected_by_default(
-    chats: RunningServer,
+@pytest.mark.parametrize(
+    ("encoding", "chat_format", "token"),
+    [("o200k_harmony", "harmony", "<|end|>"), ("o200k_base", "openai-chat", "<|endoftext|>")],
+)
+def test_a_control_token_in_text_is_rejected_with_its_message(
+    chats: RunningServer, encoding: str, chat_format: str, token: str
 ) -> None:
-    request: dict[str, Any] = {
-        "encoding": "o200k_harmony",
-        "format": "harmony",
-        "messages": wire(CHAT),
-    }
-    info = failure(stub(chats).EncodeChat, chat_pb2.EncodeChatRequest(**request))
-    assert info.reason == "SPECIAL_TOKEN_IN_TEXT"
+    """EncodeChat rejects it by default; the other calls, here of texts alone, on request."""
+    chat = [{"role": "system", "content": "s"}, {"role": "user", "content": f"é{token}"}]
+    given: dict[str, Any] = {"encoding": encoding, "format": chat_format, "messages": wire(chat)}
+    failed = []
+    if chat_format == "harmony":
+        failed.append(failure(stub(chats).EncodeChat, chat_pb2.EncodeChatRequest(**given)))
+    given["disallowed_special"] = text_pb2.DISALLOWED_SPECIAL_REJECT
+    failed.append(failure(stub(chats).CountChat, chat_pb2.CountChatRequest(**given)))
+    fitting = chat_pb2.FitChatRequest(**given, max_tokens=90)
+    failed.append(failure(stub(chats).FitChat, fitting))
+    for info in failed:
+        assert info.reason == "SPECIAL_TOKEN_IN_TEXT"
+        assert info.metadata == {"token": token, "byte_offset": "2", "index": "1"}
+        assert info.message.startswith("message 1: the text contains the special token")
+        assert "allowed_special" not in info.message.replace("disallowed_special", "")
+        assert info.field == "messages[1]"
 
 
 @pytest.mark.slow

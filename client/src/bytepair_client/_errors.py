@@ -167,6 +167,7 @@ class SpecialTokenInText(RequestRejected, ValueError, reason="SPECIAL_TOKEN_IN_T
 
     token = _Fact(str, "The special token.")
     byte_offset = _Fact(_whole, "Where it starts, in bytes of the text's UTF-8.")
+    index = _Fact(_whole, "In a chat the index of the message whose content is the text.")
 
 
 class UnknownTokenId(RequestRejected, LookupError, reason="UNKNOWN_TOKEN_ID"):

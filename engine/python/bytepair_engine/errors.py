@@ -83,17 +83,21 @@ class SpecialTokenFound(BytepairError, ValueError):
     Attributes:
         token: The special token.
         byte_offset: Its start, in bytes of the text's UTF-8.
+        index: In a chat the index of the message whose content is the text; None for other texts.
     """
 
-    def __init__(self, token: str, byte_offset: int) -> None:
-        super().__init__(token, byte_offset)
+    def __init__(self, token: str, byte_offset: int, index: int | None = None) -> None:
+        super().__init__(token, byte_offset, index)
         self.token = token
         self.byte_offset = byte_offset
+        self.index = index
 
     def __str__(self) -> str:
+        found = f"the text contains the special token {self.token!r} at byte {self.byte_offset}; "
+        if self.index is not None:
+            return f"message {self.index}: {found}disallowed_special=() encodes it as ordinary text"
         return (
-            f"the text contains the special token {self.token!r} at byte {self.byte_offset}; "
-            f"allow it by allowed_special={{{self.token!r}}}, or encode it as ordinary text "
+            f"{found}allow it by allowed_special={{{self.token!r}}}, or encode it as ordinary text "
             "by disallowed_special=()"
         )
 

@@ -16,7 +16,7 @@ from bytepair_engine.chat.messages import Message, Tool, read_messages, read_too
 from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.chat.registry import get_chat_format
 from bytepair_engine.encoding import Encoding, check_encoding
-from bytepair_engine.errors import InvalidOption, check_least, check_type
+from bytepair_engine.errors import InvalidOption, SpecialTokenFound, check_least, check_type
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 Messages = Sequence[Mapping[str, Any] | Message]
@@ -99,11 +99,14 @@ def count_chat(
     if limit is not None:
         check_least("limit", limit, 0)
     chosen, chat = read_chat(encoding, format, messages, tools, options)
-    if limit is not None and exceeds(
-        encoding, chosen.layout(chat, encoding), limit, disallowed_special
-    ):
-        return _result(chosen, chat, [0, 0], limit)
-    counts = Counter(chosen, encoding, disallowed_special).counts(chat)
+    try:
+        if limit is not None and exceeds(
+            encoding, chosen.layout(chat, encoding), limit, disallowed_special
+        ):
+            return _result(chosen, chat, [0, 0], limit)
+        counts = Counter(chosen, encoding, disallowed_special).counts(chat)
+    except SpecialTokenFound as error:
+        raise in_message(error, chat, encoding, disallowed_special) from None
     return _result(chosen, chat, counts, None)
 
 
@@ -122,9 +125,10 @@ def count_texts(
         chosen: The format.
         disallowed_special: See `count_chat`.
     Returns:
-        The count; None if the format must render the chat, or rejects it.
+        The count; None if the format must render the chat, or rejects it, or if `count_chat` raises
+        SpecialTokenFound.
     Raises:
-        ChatFormatMismatch, SpecialTokenFound: See `count_chat`.
+        ChatFormatMismatch: See `count_chat`.
         InvalidUnicode: Bytes are not UTF-8.
     """
     costs = costs_of(chosen, encoding)
@@ -132,7 +136,10 @@ def count_texts(
     if costs is None or not costs.by_role.keys() >= set(roles):
         return None
     texts = [text or "" for _, text in messages]
-    counted = encoding.count_batch(texts, disallowed_special=disallowed_special)
+    try:
+        counted = encoding.count_batch(texts, disallowed_special=disallowed_special)
+    except SpecialTokenFound:
+        return None
     counts = tuple(_with_costs(costs, roles, counted))
     total = sum(counts) + costs.frame
     sources = chosen.accuracy, chosen.audience, chosen.source
@@ -187,6 +194,19 @@ def exceeds(
         if isinstance(piece, str):
             rest -= encoding.count(piece, limit=rest, disallowed_special=disallowed_special)
     return rest < 0
+
+
+def in_message(
+    error: SpecialTokenFound, chat: Chat, encoding: Encoding, disallowed_special: SpecialTokens
+) -> SpecialTokenFound:
+    """Return the error of the first message whose content has a disallowed special token; `error`
+    if none has: then the token is in another field, or in a tool."""
+    for index, message in enumerate(chat.messages):
+        try:
+            encoding.count(message.text, limit=0, disallowed_special=disallowed_special)
+        except SpecialTokenFound as found:
+            return SpecialTokenFound(found.token, found.byte_offset, index)
+    return error
 
 
 class Counter:
@@ -282,7 +302,10 @@ def encode_chat(
             raise InvalidChat(index, "content", "part_not_supported", advice)
     layout = chosen.layout(chat, encoding)
     texts = [piece for piece in layout.pieces if isinstance(piece, str)]
-    encoded = iter(encoding.encode_batch(texts, disallowed_special=disallowed_special))
+    try:
+        encoded = iter(encoding.encode_batch(texts, disallowed_special=disallowed_special))
+    except SpecialTokenFound as error:
+        raise in_message(error, chat, encoding, disallowed_special) from None
     ids: list[int] = []
     spans: list[tuple[int, int] | None] = [None] * len(chat.messages)
     for piece, owner in zip(layout.pieces, layout.owners, strict=True):

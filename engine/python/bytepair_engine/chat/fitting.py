@@ -10,7 +10,14 @@ from typing import Final, Self
 
 from bytepair_engine.backends.interface import Text
 from bytepair_engine.chat.costs import DEFAULT_OPTIONS
-from bytepair_engine.chat.counting import Counter, Messages, Tools, count_texts, read_chat
+from bytepair_engine.chat.counting import (
+    Counter,
+    Messages,
+    Tools,
+    count_texts,
+    in_message,
+    read_chat,
+)
 from bytepair_engine.chat.errors import InvalidChat
 from bytepair_engine.chat.format import Accuracy, Chat, ChatFormat
 from bytepair_engine.chat.layout import FRAME, TOOLS
@@ -20,6 +27,7 @@ from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import (
     BudgetTooSmall,
     InvalidOption,
+    SpecialTokenFound,
     check_least,
     check_percent,
     check_type,
@@ -99,7 +107,7 @@ def fit_chat(
     )
     chosen, chat = read_chat(encoding, format, messages, tools, options)
     counter = Counter(chosen, encoding, disallowed_special)
-    counts, accuracy = counter.counts(chat), chosen.accuracy_of(chat)
+    accuracy = chosen.accuracy_of(chat)
     roles, groups = [message.role for message in chat.messages], _call_groups(chat.messages)
 
     def only(kept: list[int]) -> Chat:
@@ -115,7 +123,11 @@ def fit_chat(
             raise InvalidChat(index, error.field, error.rule, error.advice) from None
 
     adds_up = chosen.additive and not options.continue_final_message
-    fitted = _fitted(roles, groups, counts, rules, None if adds_up else count, accuracy)
+    try:
+        counts = counter.counts(chat)
+        fitted = _fitted(roles, groups, counts, rules, None if adds_up else count, accuracy)
+    except SpecialTokenFound as error:
+        raise in_message(error, chat, encoding, disallowed_special) from None
     if fitted.trimmed and accuracy == "estimate":  # perhaps only because of dropped messages
         return replace(fitted, accuracy=chosen.accuracy_of(only(fitted.kept)))
     return fitted

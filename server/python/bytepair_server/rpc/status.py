@@ -217,14 +217,23 @@ def _in_config(error: errors.InConfig) -> Failure:
 
 
 _invalid: Final = partial(_row, Code.INVALID_ARGUMENT)
-_SPECIAL_TOKEN_IN_TEXT: Final = (
-    "SPECIAL_TOKEN_IN_TEXT",
+_FOUND: Final = (
     "the text contains the special token {token!r} at byte {byte_offset}; "
     "DISALLOWED_SPECIAL_AS_TEXT reads it as ordinary text, unless the operator's "
-    "disallowed_special_floor forbids that; it becomes a control token only if allowed_special "
-    "names it and the operator's [ceiling] permits it",
-    "token",
-    "byte_offset",
+    "disallowed_special_floor forbids that"
+)
+_SPECIAL_TOKEN_IN_TEXT: Final = (
+    "SPECIAL_TOKEN_IN_TEXT",
+    f"{_FOUND}; it becomes a control token only if allowed_special names it and the operator's "
+    "[ceiling] permits it",
+    *("token", "byte_offset"),
+)
+_found_in_text: Final = _invalid(*_SPECIAL_TOKEN_IN_TEXT, field="text")
+_found_in_message: Final = _invalid(
+    "SPECIAL_TOKEN_IN_TEXT",
+    f"message {{index}}: {_FOUND}",
+    *("token", "byte_offset", "index"),
+    field="messages[{index}]",
 )
 
 _invalid_field: Final = _invalid("INVALID_OPTION", "{field}: {problem}", "field", field="{field}")
@@ -263,7 +272,9 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
     engine.BudgetTooSmall: _invalid(
         "BUDGET_TOO_SMALL", "{error}", *("needed", "budget", "byte_offset"), field="max_tokens"
     ),
-    engine.SpecialTokenFound: _invalid(*_SPECIAL_TOKEN_IN_TEXT, field="text"),
+    engine.SpecialTokenFound: lambda error: (
+        _found_in_text(error) if error.index is None else _found_in_message(error)
+    ),
     errors.SpecialTokenInSegment: _invalid(*_SPECIAL_TOKEN_IN_TEXT, field="segments[{index}].text"),
     engine.UnknownTokenId: _unknown_token_id,
     engine.InvalidUnicode: _invalid(

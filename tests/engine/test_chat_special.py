@@ -1,0 +1,62 @@
+"""Special tokens in texts of chats: the error names the message, and the place in its content."""
+
+from __future__ import annotations
+
+import pickle
+from functools import partial
+from typing import Any
+
+import pytest
+from bytepair_engine import SpecialTokenFound
+from bytepair_engine.chat import count_chat, encode_chat, fit_chat, get_chat_format
+from bytepair_engine.chat.counting import count_texts
+from support.chats import encoding_for
+
+TOKEN = "<|endoftext|>"
+CALLS: list[Any] = [
+    count_chat,
+    partial(count_chat, limit=90),
+    encode_chat,
+    partial(fit_chat, max_tokens=90),
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("name", ["chatml", "gemma", "llama3", "mistral-v1", "harmony"])
+def test_the_error_names_the_message(name: str, call: Any) -> None:
+    """The offset is that in the content, also where the format joins it with other texts."""
+    chat = [{"role": "system", "content": "s"}, {"role": "user", "content": ["né", f"!{TOKEN}"]}]
+    how: Any = {"encoding": encoding_for(name), "format": name, "disallowed_special": "all"}
+    with pytest.raises(SpecialTokenFound, match=r"^message 1: .* at byte 4; ") as caught:
+        call(chat, **how)
+    found = caught.value
+    assert (found.token, found.byte_offset, found.index) == (TOKEN, 4, 1)
+    assert "allowed_special=" not in str(found).replace("disallowed_special=", "")
+    assert str(pickle.loads(pickle.dumps(found))) == str(found)
+
+
+def test_a_message_is_named_by_its_index_in_the_whole_chat() -> None:
+    """The format drops the reasoning of the whole chat, and not that of the shortened one."""
+    chat = [
+        {"role": "user", "content": "word " * 50},
+        {"role": "assistant", "channel": "analysis", "content": TOKEN},
+        {"role": "assistant", "channel": "final", "content": "b"},
+    ]
+    how: Any = {"encoding": encoding_for("harmony"), "format": "harmony"}
+    with pytest.raises(SpecialTokenFound, match=r"^message 1: "):
+        fit_chat(chat, 40, **how, pinned=[1], min_last_turns=0, disallowed_special={TOKEN})
+
+
+def test_a_token_in_another_field_has_no_index() -> None:
+    calls: Any = [{"id": "1", "function": {"name": TOKEN, "arguments": "{}"}}]
+    chat: Any = [{"role": "user", "content": "q"}, {"role": "assistant", "tool_calls": calls}]
+    with pytest.raises(SpecialTokenFound) as caught:
+        encode_chat(chat, encoding=encoding_for("harmony"), format="harmony")
+    assert caught.value.index is None
+
+
+def test_count_texts_leaves_the_error_to_count_chat() -> None:
+    encoding, chosen = encoding_for("openai-chat"), get_chat_format("openai-chat")
+    pairs = [("user", TOKEN.encode())]
+    assert count_texts(pairs, encoding=encoding, chosen=chosen)
+    assert not count_texts(pairs, encoding=encoding, chosen=chosen, disallowed_special="all")
