@@ -217,7 +217,7 @@ def _is_pinned(spec: EncodingSpec) -> bool:
 
 
 def verified(encoding: Encoding, other_names: list[str]) -> Entry:
-    """Test an encoding on a known text before it is served, also by `other_names`.
+    """Self-test an encoding. Returns its entry, with `other_names` as aliases.
 
     Raises:
         SelfTestFailed: The ids differ from the published ones of a built-in encoding, the text
@@ -228,7 +228,7 @@ def verified(encoding: Encoding, other_names: list[str]) -> Entry:
         raise SelfTestFailed(
             f"{encoding.name}: the self-test's text has the wrong ids; reinstall bytepair-engine"
         )
-    # Not strictly: the lost part may be half of a character.
+    # With replacement, because the lost part may be half of a character.
     if encoding.decode(ids) != SELF_TEST_TEXT:
         raise SelfTestFailed(
             f"{encoding.name}: the self-test's text does not round-trip: the vocabulary has no "

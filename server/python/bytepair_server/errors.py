@@ -139,8 +139,8 @@ class PartTooShort(RequestRejected):
 
 @dataclass(eq=False)
 class NoSplitPoint(RequestRejected):
-    """A text has more than `limit` bytes that can only be encoded together. `setting` is the
-    setting that decides this; "" if none does."""
+    """A text has more than `limit` bytes without a split point. `setting` is the setting of the
+    limit; "" if it is fixed."""
 
     limit: int
     setting: str = ""

@@ -1,14 +1,14 @@
 """A queue that is fair between callers.
 
 Start-time fair queueing (P. Goyal, H. Vin, H. Cheng, "Start-time Fair Queueing", SIGCOMM 1996):
-each item starts where its caller's last item ended, or at the present if that is later, and ends
-as many units later as it costs. The lowest start goes first. So a caller with little work overtakes
-one with much. Every operation costs log n.
+an item's start tag is its caller's last finish tag, or the virtual time if that is later; its
+finish tag is the start tag plus its cost. The lowest start tag goes first. So a caller with little
+work overtakes one with much. Every operation costs log n.
 
-In the paper the present stands still while new callers arrive, so a peer that makes new ones all
-the time could delay the second item of another caller without end. Here the present advances with
-each item by its cost divided by the callers that wait and one more, as in A. Demers, S. Keshav,
-S. Shenker, "Analysis and Simulation of a Fair Queueing Algorithm", SIGCOMM 1989.
+In the paper, virtual time stands still while new callers keep arriving, so they could starve
+another caller's second item. Here each item advances it by its cost / (waiting callers + 1), as in
+A. Demers, S. Keshav, S. Shenker, "Analysis and Simulation of a Fair Queueing Algorithm", SIGCOMM
+1989.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class FairQueue(Generic[T]):
 
     def __init__(self) -> None:
         self._items: Final[dict[str, OrderedDict[T, _Ticket]]] = {}
-        #: Start, number and caller of the first item of each caller; stale where it has changed.
+        #: Start tag, number and caller of each caller's first item; stale where it has changed.
         self._heap: Final[list[tuple[float, int, str]]] = []
-        #: Where the last item of a caller ended.
+        #: The last finish tag of a caller.
         self._ends: Final[dict[str, float]] = {}
         self._remembered = REMEMBERED
-        self._now = 0.0
+        self._virtual_time = 0.0
         self._count = 0
         self._size = 0
 
@@ -49,10 +49,10 @@ class FairQueue(Generic[T]):
     def put(self, caller: str, cost: int, item: T) -> None:
         """Add an item that is not in the queue. Its `cost` is at least 1, in one unit for all
         callers."""
-        self._count += 1  # items with the same start leave in the order in which they came
+        self._count += 1  # items with the same start tag leave in the order in which they came
         self._size += 1
         items = self._items.setdefault(caller, OrderedDict())
-        items[item] = _Ticket(self._now, self._count, cost)
+        items[item] = _Ticket(self._virtual_time, self._count, cost)
         if len(items) == 1:
             self._push(caller)
 
@@ -75,7 +75,7 @@ class FairQueue(Generic[T]):
         item, ticket = self._items[caller].popitem(last=False)
         self._size -= 1
         self._ends[caller] = start + ticket.cost
-        self._now = max(start, self._now + ticket.cost / (callers + 1))
+        self._virtual_time = max(start, self._virtual_time + ticket.cost / (callers + 1))
         if self._items[caller]:
             self._push(caller)
         else:
@@ -134,7 +134,7 @@ class FairQueue(Generic[T]):
             self._heap.clear()
             self._remembered = REMEMBERED
         elif len(self._ends) > self._remembered:
-            for each in [each for each, end in self._ends.items() if end <= self._now]:
+            for each in [each for each, end in self._ends.items() if end <= self._virtual_time]:
                 if each not in self._items:
                     del self._ends[each]
             self._remembered = REMEMBERED + 2 * len(self._ends)

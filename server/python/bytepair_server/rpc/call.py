@@ -50,9 +50,9 @@ class Call:
         input_bytes: UTF-8 bytes of text in calls that were answered.
         tokens: Ids that were returned, counted or decoded.
         started: Time of its arrival, by `perf_counter`.
-        policy: Actions of the special-token policy: "allowed" if the call may use some, "as_text"
-            if some in the text stayed text, and for items of a batch "denied" and "rejected" with
-            the failure of the first such item.
+        policy: Policy actions to count: "allowed" if special tokens are allowed, "as_text" if some
+            stayed text; in a batch also "denied" and "rejected", each with the first such item's
+            failure.
     """
 
     __slots__ = (

@@ -110,7 +110,7 @@ class Outcomes:
             error = Draining()
         elif isinstance(error, KeyboardInterrupt | SystemExit):
             raise error
-        # Everything else: a panic of the compiled core is not an Exception.
+        # Any other error fails only this call. A panic of the core is an InternalError.
         failure = failure_of(error) or self._unexpected(incoming, call, error)
         code = failure.code.name
         self._metrics.failed(call.encoding, call.seconds, code, failure.reason)

@@ -181,9 +181,8 @@ LIMIT: Final = "limit"
 REFUSED: Final = ("max_connections", "max_connections_per_address")
 #: The fault of one whose client closed it before the TLS handshake.
 CLOSED: Final = "closed"
-#: Called when a connection is refused, or closed because of its peer. The arguments are the peer
-#: (see `Call.peer`); LIMIT, one of REFUSED, or a word that tells why the TLS handshake failed; and
-#: why, for people.
+#: Called when a connection is refused, or closed because of its peer. Arguments: the peer (see
+#: `Call.peer`); LIMIT, one of REFUSED, or the kind of TLS failure; the reason, for people.
 OnClosed = Callable[[str, str, str], None]
 
 

@@ -29,21 +29,22 @@ from bytepair_server.transport.interface import (
 #: Maximum events that one round of the event loop processes.
 BATCH: Final = 256
 
-#: After this long the answers of large calls are sent, even if more such calls wait. Sending each
-#: one alone costs a third as much as counting 64 KB (`make bench-service PARTS=BatchCount`); as
-#: many small answers as are sent together take as long.
+#: Answers of large calls are sent together, at the latest after this time. Sending one alone costs
+#: a third of counting 64 KB (`make bench-service PARTS=BatchCount`). A full batch of small answers
+#: takes about as long.
 TOGETHER_SECONDS: Final = 0.0005
 
 #: Messages that a stream processes before Rust reads as many more: half of its read-ahead.
 CREDITS: Final = 8
 
-#: From the start of a drain, connections stay open at least this long, because a request that
-#: arrives as an idle connection of HTTP/1.1 is closed is lost. Each ends with its next answer.
+#: A drain keeps connections open at least this long: a request that reaches an idle HTTP/1.1
+#: connection while it closes is lost. Each connection ends with its next answer.
 LAST_CALLS_SECONDS: Final = 0.5
 
-#: When the transport stops, connections have this long to end once all answers are sent, and this
-#: long in all. The supervisor kills a worker a second after that.
+#: Time for connections to close once all answers are sent.
 STOP_SECONDS: Final = 1.0
+#: The same, from the start of the stop, even with unsent answers. A second later the supervisor
+#: kills the worker.
 MAX_STOP_SECONDS: Final = 4.0
 
 _OPENED, _MESSAGE, _END = _transport.OPENED, _transport.MESSAGE, _transport.END

@@ -32,7 +32,7 @@ from bytepair_server.workers.signals import stop_signals, stopping_signals
 
 #: Exit status if no worker could start.
 EXIT_WORKERS: Final = 3
-#: Workers that may die before the first one serves; then the server ends.
+#: The server ends after this many worker deaths before any worker has served.
 MAX_EARLY_DEATHS: Final = 3
 #: The death of a worker that lived longer does not count as a consecutive one.
 STABLE_SECONDS: Final = 10.0
@@ -129,8 +129,8 @@ class Supervisor:
             The exit status.
         """
         loop = asyncio.get_running_loop()
-        # Later than a SIGTERM that came before: where one signals every process, workers drain by
-        # themselves, and are not lost.
+        # Handle a pending SIGTERM first: if a signal reached every process, workers that drain by
+        # themselves are not counted as lost.
         loop.add_signal_handler(signal.SIGCHLD, loop.call_soon, self._reap)
         server = None
         if self._http is not None:

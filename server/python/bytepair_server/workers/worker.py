@@ -24,8 +24,9 @@ from bytepair_server.server import Inherited, Server
 #: From the supervisor: write the gauges to shared memory, and answer with the same message. It
 #: shows that the event loop runs.
 PING: Final = b"p"
-#: From the supervisor: finish running calls, then end; and: end without waiting for them.
+#: From the supervisor: finish running calls, then end.
 DRAIN: Final = b"d"
+#: From the supervisor: end without waiting for running calls.
 STOP: Final = b"x"
 #: From the worker: it accepts calls.
 SERVING: Final = b"s"
