@@ -92,7 +92,7 @@ def test_authorities_can_be_rotated(tmp_path: Path, authority: Authority) -> Non
         ),
         (
             ["tls_cert_file = 'key.pem'", "tls_key_file = 'server.pem'"],
-            "and without a password: each holds what belongs into the other",
+            "and without a password: their contents are swapped",
         ),
         (
             ["tls_cert_file = 'server.pem'", "tls_key_file = 'locked.pem'"],

@@ -55,7 +55,7 @@ class TlsPaths:
             raise ConfigurationError(
                 f"tls_cert_file {self.certificates} and tls_key_file {self.key} are not a "
                 "certificate chain and its key, in PEM and without a password"
-                f"{': each holds what belongs into the other' if swapped else _problem(error)}"
+                f"{': their contents are swapped' if swapped else _problem(error)}"
             ) from None
         _check(f"tls_cert_file {self.certificates}", material.certificate)
         if material.client_authorities:

@@ -205,8 +205,8 @@ class Settings(BaseModel):
     callers: Mapping[str, CallerTable] = Field(default_factory=dict)
     """Groups and client certificates of callers, by caller. Only in the file."""
     ceiling: Mapping[str, Ceiling] = Field(default_factory=dict)
-    """Special tokens that may be allowed at all, by caller or group, and encoding; under formats,
-    the chat formats that EncodeChat may use. Only in the file."""
+    """Special tokens that requests may allow, by caller or group and by encoding; under formats,
+    the chat formats for EncodeChat. Only in the file."""
     quotas: Mapping[str, QuotaTable] = Field(default_factory=dict)
     """Quotas of each caller, by caller or group. Only in the file."""
 
@@ -231,8 +231,8 @@ class Settings(BaseModel):
     """Built-in encodings to load, separated by commas. Encodings of your own are
     [encodings.<name>] tables of the file."""
     serve_without_bad_encodings: bool = False
-    """Start without the encodings that cannot be loaded or fail their self-test. Off: the server
-    does not start if there is one."""
+    """Start without the encodings that cannot be loaded or fail their self-test. Off: one bad
+    encoding prevents the start."""
     allow_reference_backend: bool = False
     """Serve with the pure-Python engine if the compiled one is missing: same ids, about a hundred
     times slower."""
