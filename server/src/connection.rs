@@ -33,11 +33,6 @@ use crate::socket::Rewound;
 /// clients may send before calls that have begun.
 const GOAWAY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Age at which a connection that began while the server drains gets GOAWAY: its calls are rejected,
-/// and a load balancer may connect its client to another server. At once would make clients connect
-/// without pause.
-const REJECTING: Duration = Duration::from_secs(1);
-
 /// The state that all connections share.
 pub struct Shared {
     pub settings: Settings,
@@ -102,11 +97,7 @@ where
         Box::pin(http1(settings).serve_connection(io, service))
     };
     async move {
-        let age = if draining.is_late {
-            Some(REJECTING)
-        } else {
-            shared.settings.max_connection_age
-        };
+        let age = shared.settings.max_connection_age;
         let mut age = age.map(|age| Box::pin(tokio::time::sleep(age)));
         let (mut is_told, mut last_goaway) = (false, None);
         loop {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::io::ErrorKind::TimedOut;
+use std::io::{self, ErrorKind::TimedOut};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -50,19 +50,15 @@ pub struct Draining {
     stage: watch::Receiver<Stage>,
     /// HTTP/1.1 has no GOAWAY: the next answer has `connection: close`.
     is_http2: bool,
-    /// Whether the server drained before a connection of HTTP/2 began.
-    pub is_late: bool,
 }
 
 impl Draining {
     fn new(stage: &watch::Sender<Stage>, is_http2: bool) -> Self {
-        let stage = stage.subscribe();
-        let is_late = is_http2 && *stage.borrow() != Stage::Serving;
-        Draining {
-            stage,
-            is_http2,
-            is_late,
+        let mut stage = stage.subscribe();
+        if *stage.borrow() != Stage::Serving {
+            stage.mark_changed(); // a connection that began before waited for its handshake
         }
+        Draining { stage, is_http2 }
     }
 
     /// Waits for either; with HTTP/1.1 for the stop. Returns whether the server stops: its calls have
@@ -113,15 +109,11 @@ impl Server {
         *self.tls.lock() = Some(tls);
     }
 
-    /// Sends GOAWAY on every open connection. New ones are still accepted: Python rejects their calls.
+    /// Accepts no more connections, and sends GOAWAY on every open one. Python rejects later calls.
     pub fn drain(&self) {
+        self.stop_listening.notify_one();
         self.shared.peers.are_ending.store(true, Relaxed);
         self.stage.send_replace(Stage::Draining);
-    }
-
-    /// Accepts no more connections.
-    pub fn stop_listening(&self) {
-        self.stop_listening.notify_one();
     }
 
     /// Closes connections as soon as their calls have ended.
@@ -133,27 +125,31 @@ impl Server {
     /// Serves; never returns.
     pub async fn run(self: Arc<Self>, listener: Listener) -> Infallible {
         tokio::spawn(self.shared.calls.clone().hand_out());
-        let accepting = async {
-            match listener {
-                Listener::Tcp(listener) => self.accept_tcp(listener).await,
-                Listener::Unix(listener) => self.accept_unix(listener).await,
+        match listener {
+            Listener::Tcp(listener) => self.accept_tcp(listener).await,
+            Listener::Unix(listener) => self.accept_unix(listener).await,
+        }
+        std::future::pending().await
+    }
+
+    /// Returns the next connection; `None` once the server stops listening and has accepted those that
+    /// the kernel holds, which it would reset.
+    async fn accepted<T>(&self, accept: impl AsyncFn() -> io::Result<T>) -> Option<T> {
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                accepted = accept() => accepted,
+                () = self.stop_listening.notified() => return None,
+            };
+            match accepted {
+                Ok(accepted) => return Some(accepted),
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
-        };
-        tokio::select! {
-            never = accepting => never,
-            () = self.stop_listening.notified() => std::future::pending().await,
         }
     }
 
-    async fn accept_tcp(self: &Arc<Self>, listener: TcpListener) -> Infallible {
-        loop {
-            let (socket, address) = match listener.accept().await {
-                Ok(accepted) => accepted,
-                Err(_) => {
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                    continue;
-                }
-            };
+    async fn accept_tcp(self: &Arc<Self>, listener: TcpListener) {
+        while let Some((socket, address)) = self.accepted(|| listener.accept()).await {
             let family = if address.is_ipv4() { "ipv4" } else { "ipv6" };
             let name = format!("{family}:{address}");
             // Close it: a connection that stays in the backlog would wait for its timeout.
@@ -166,12 +162,8 @@ impl Server {
         }
     }
 
-    async fn accept_unix(self: &Arc<Self>, listener: UnixListener) -> Infallible {
-        loop {
-            let Ok((socket, _)) = listener.accept().await else {
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            };
+    async fn accept_unix(self: &Arc<Self>, listener: UnixListener) {
+        while let Some((socket, _)) = self.accepted(|| listener.accept()).await {
             let name = "unix:";
             let Some(held) = self.hold(name, None) else {
                 continue;

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection
 from io import StringIO
 from pathlib import Path
@@ -64,12 +66,12 @@ def health(channel: grpc.Channel, service: str = "") -> int:
 
 @contextmanager
 def draining(server: RunningServer) -> Iterator[None]:
-    """Let a stream keep the server draining during the block."""
+    """Let a stream keep the server draining during the block. It refuses connections then."""
     talk = Talk(server.stub.DecodeStream)
     talk.say(decode_config())
     server.terminate()
     server.wait_for_log("draining", open_streams=1)
-    assert failure(server.stub.Count, QUICK).reason == "DRAINING"  # GOAWAY was sent before
+    assert failure(server.stub.Count, QUICK).code is grpc.StatusCode.UNAVAILABLE
     yield
     assert talk.close()[1] is None
     assert server.wait() == 0
@@ -140,6 +142,15 @@ def test_a_running_call_is_finished_before_the_server_stops(serve: Serve) -> Non
     assert server.log[-1]["event"] == "stopped"
 
 
+def connections(stack: ExitStack, server: RunningServer, number: int) -> list[HTTPConnection]:
+    """Open connections, since a server that drains refuses new ones."""
+    found = []
+    for _ in range(number):
+        found.append(HTTPConnection(server.target, timeout=START_SECONDS))
+        stack.enter_context(closing(found[-1])).connect()
+    return found
+
+
 def test_a_call_that_is_being_computed_is_answered_during_the_drain(serve: Serve) -> None:
     server = serve(*SLOW_FLAGS, "--grace-seconds", "600", environment=WITHOUT_CORE)
     seconds = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a" * 4000)
@@ -153,13 +164,18 @@ def test_a_call_that_is_being_computed_is_answered_during_the_drain(serve: Serve
 
 def test_a_new_call_is_rejected_during_the_drain(serve: Serve) -> None:
     server = serve(*SLOW_FLAGS, "--grace-seconds", "600", environment=WITHOUT_CORE)
-    with endless_count(server):
+    with endless_count(server), ExitStack() as stack:
+        count, check = connections(stack, server, 2)
         server.terminate()
         server.wait_for_log("draining", in_flight=1)
-        failed = failure(server.stub.Count, QUICK)
-        assert (failed.code, failed.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
-        assert failed.metadata == {}
-        assert health(server.channel) == health(server.channel, SERVICE) == NOT_SERVING
+        assert failure(server.stub.Count, QUICK).code is grpc.StatusCode.UNAVAILABLE
+        status, answer = posted(count, f"{SERVICE}/Count", {"encoding": "cl100k_base"})
+        (detail,) = answer["details"]
+        assert (status, answer["code"]) == (503, "unavailable")
+        assert detail["debug"]["reason"] == "DRAINING"
+        assert not detail["debug"].get("metadata")
+        status, answer = posted(check, "grpc.health.v1.Health/Check", {"service": SERVICE})
+        assert (status, answer) == (200, {"status": "NOT_SERVING"})
         assert server.get("/readyz") == (503, "draining\n")
         assert server.get("/healthz")[0] == 200
         assert server.metric("bytepair_ready") == 0
@@ -167,19 +183,31 @@ def test_a_new_call_is_rejected_during_the_drain(serve: Serve) -> None:
     assert failure(server.stub.Count, QUICK).code is grpc.StatusCode.UNAVAILABLE
 
 
-def test_a_connection_that_begins_during_the_drain_does_not_stay(serve: Serve) -> None:
-    """Otherwise every call of a client would fail until the end of the drain, although its load
-    balancer connects to another server by now."""
+def test_an_open_connection_gets_goaway_and_no_other_is_accepted_during_the_drain(
+    serve: Serve,
+) -> None:
+    """A client that balances between servers would come back to one that accepts connections."""
     server = serve("--stream-grace-seconds", "600")
-    with draining(server), http2.connection(server.target, seconds=START_SECONDS) as link:
+    with http2.connection(server.target, seconds=START_SECONDS) as link, draining(server):
         told = (kind for kind, *_ in http2.frames(link) if kind in (http2.GOAWAY, http2.PING))
         assert next(told) == http2.GOAWAY
+        host, _, port = server.target.rpartition(":")
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((host, int(port)))
+
+
+def posted(connection: HTTPConnection, path: str, request: Any) -> tuple[int, Any]:
+    """Call by JSON. Returns the status and the answer."""
+    json_type = {"content-type": "application/json"}
+    connection.request("POST", f"/{path}", json.dumps(request), json_type)
+    with connection.getresponse() as answer:
+        return answer.status, json.load(answer)
 
 
 def post(connection: HTTPConnection) -> tuple[int, str | None]:
     """Count by JSON. Returns the status and the header `connection`."""
-    json = {"content-type": "application/json"}
-    connection.request("POST", f"/{SERVICE}/Count", '{"encoding": "cl100k_base"}', json)
+    json_type = {"content-type": "application/json"}
+    connection.request("POST", f"/{SERVICE}/Count", '{"encoding": "cl100k_base"}', json_type)
     with connection.getresponse() as answer:
         answer.read()
         return answer.status, answer.getheader("connection")
@@ -188,15 +216,13 @@ def post(connection: HTTPConnection) -> tuple[int, str | None]:
 def test_a_connection_of_http_1_ends_with_an_answer_during_the_drain(serve: Serve) -> None:
     """A request that arrives as the server closes an idle connection is lost."""
     server = serve("--stream-grace-seconds", "600")
-    with (
-        closing(HTTPConnection(server.target, timeout=START_SECONDS)) as before,
-        closing(HTTPConnection(server.target, timeout=START_SECONDS)) as late,
-    ):
-        assert post(before) == (200, None)
+    with ExitStack() as stack:
+        used, unused, other = connections(stack, server, 3)
+        assert post(used) == (200, None)
         with draining(server):
-            assert post(before) == post(late) == (503, "close")
-            late.request("GET", "/unknown")
-            with late.getresponse() as answer:
+            assert post(used) == post(unused) == (503, "close")
+            other.request("GET", "/unknown")
+            with other.getresponse() as answer:
                 assert answer.getheader("connection") == "close"
 
 

@@ -81,7 +81,6 @@ class Server:
     Attributes:
         grpc_address: The address of gRPC with the bound port; "" before `start`.
         http_address: The address of HTTP; "" if it is not served.
-        drains_alone: Set before `drain`: other processes share the port, and do not drain.
     """
 
     def __init__(
@@ -95,7 +94,6 @@ class Server:
         settings = configuration.settings
         self.grpc_address = ""
         self.http_address = ""
-        self.drains_alone = False
         self._configuration: Final = configuration
         self._settings: Final = settings
         self._log: Final = log
@@ -203,8 +201,7 @@ class Server:
         return loaded
 
     async def drain(self) -> None:
-        """Report NOT_SERVING, reject new calls, and let running ones finish. If `drains_alone`, new
-        connections go to the processes that share the port."""
+        """Report NOT_SERVING, reject new connections and calls, and let running ones finish."""
         self._log.info(
             "draining",
             in_flight=self._limiter.in_flight,
@@ -216,7 +213,7 @@ class Server:
         self._metrics.workers.set(0)
         self._health.set(is_serving=False)
         if self._transport is not None:
-            self._transport.drain(is_alone=self.drains_alone)
+            self._transport.drain()
         calls, streams = await self._limiter.drain(
             self._settings.grace_seconds, self._settings.stream_grace_seconds
         )

@@ -134,13 +134,9 @@ impl Transport {
         Ok(())
     }
 
-    /// Send GOAWAY on every open connection. New ones are still accepted, unless other processes
-    /// accept them.
-    fn drain(&self, is_alone: bool) {
+    /// Accept no more connections, and send GOAWAY on every open one.
+    fn drain(&self) {
         self.server.drain();
-        if is_alone {
-            self.server.stop_listening();
-        }
     }
 
     /// Close each connection as soon as its calls have ended.

@@ -102,7 +102,7 @@ class GrpcioTransport:
         """See `Transport`."""
         self._changed.append(tls)
 
-    def drain(self, *, is_alone: bool = False) -> None:
+    def drain(self) -> None:
         """Do nothing: gRPC's server cannot send GOAWAY and still accept calls."""
 
     async def stop(self) -> None:

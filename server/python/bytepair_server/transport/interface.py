@@ -233,13 +233,9 @@ class Transport(Protocol):
     def replace_tls(self, tls: TlsFiles) -> None:
         """Use new files for connections that start later."""
 
-    def drain(self, *, is_alone: bool = False) -> None:
-        """Ask the peers of open connections to reconnect elsewhere. Running calls continue.
-
-        Args:
-            is_alone: The other processes that share the port do not drain: leave new connections to
-                them. Otherwise their calls are rejected here.
-        """
+    def drain(self) -> None:
+        """Accept no more connections, and ask the peers of open ones to connect elsewhere. Running
+        calls continue."""
 
     async def stop(self) -> None:
         """Close everything."""

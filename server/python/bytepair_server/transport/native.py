@@ -92,10 +92,10 @@ class NativeTransport:
         """
         self._native.replace_tls(astuple(tls))
 
-    def drain(self, *, is_alone: bool = False) -> None:
-        """Send GOAWAY on every open connection. New ones are still accepted unless `is_alone`."""
+    def drain(self) -> None:
+        """Accept no more connections, and send GOAWAY on every open one."""
         self._open_until = self._loop.time() + LAST_CALLS_SECONDS
-        self._native.drain(is_alone)
+        self._native.drain()
 
     async def stop(self) -> None:
         """Close all connections, once their peers have read all answers."""

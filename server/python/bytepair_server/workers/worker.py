@@ -119,14 +119,9 @@ async def _serve(server: Server, log: logs.Log, metrics: Metrics, control: socke
         if STOP in received:
             server.end_grace()
 
-    def on_signal() -> None:
-        if not stopping.is_set():
-            server.drains_alone = True
-            stopping.set()
-
     loop.add_reader(control, on_message)
     # A worker that is ended alone drains, and the supervisor replaces it.
-    loop.add_signal_handler(signal.SIGTERM, on_signal)
+    loop.add_signal_handler(signal.SIGTERM, stopping.set)
     return await server.run(stopping)
 
 
