@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
 
 import grpc
 import pytest
@@ -29,7 +31,7 @@ from support.streaming import (
 #: One caller for each test, so that no test uses up another's quota.
 CALLERS = (
     *("free", "requests", "streamed", "under", "exact", "over", "large", "batch", "open", "busy"),
-    *("paced", "grouped", "threaded", "pieces"),
+    *("paced", "grouped", "threaded", "pieces", "json"),
 )
 #: Rates so low that no quota refills within a test.
 SLOW = 0.001
@@ -57,7 +59,7 @@ input_bytes_per_second = 1000
 input_burst_bytes = 100
 """ + "".join(
     f"[quotas.{name}]\ninput_bytes_per_second = {SLOW}\ninput_burst_bytes = 1000\n"
-    for name in ("under", "exact", "over", "large", "threaded", "batch", "pieces")
+    for name in ("under", "exact", "over", "large", "threaded", "batch", "pieces", "json")
 )
 
 
@@ -129,6 +131,19 @@ def test_bytes_up_to_the_burst_are_accepted(
 ) -> None:
     limited.stub.Count(sized(600), **with_key(caller))
     limited.stub.Count(sized(second), **with_key(caller))
+
+
+def test_a_json_call_is_charged_its_own_bytes(limited: RunningServer) -> None:
+    headers = {"content-type": "application/json", **dict(with_key("json")["metadata"])}
+    request = '{"encoding": "cl100k_base"}'.ljust(600)
+
+    def status() -> int:
+        with closing(HTTPConnection(limited.target)) as connection:
+            connection.request("POST", "/bytepair.v1.TokenizerService/Count", request, headers)
+            with connection.getresponse() as answer:
+                return answer.status
+
+    assert [status(), status()] == [200, 429]
 
 
 def test_a_call_beyond_the_byte_quota_is_rejected_and_charged_nothing(

@@ -67,7 +67,8 @@ class UnaryHandlers:
                     raise Overloaded(RETRY_SECONDS, "queued calls of one connection")
                 if raw is None or not limiter.accepts:
                     return self._admit(incoming, call, method, outcomes)
-                size = JSON_COST * len(raw) if incoming.is_json else len(raw)
+                received = len(raw)
+                size = JSON_COST * received if incoming.is_json else received
                 is_small = size <= executor.inline_max_bytes
                 if is_small:
                     executor.last_small = call.started
@@ -92,7 +93,7 @@ class UnaryHandlers:
                 elif quota is None:
                     answer = self._compute(method, request, call)
                 else:
-                    quota.enter(len(raw))
+                    quota.enter(received)
                     try:
                         answer = self._compute(method, request, call)
                     finally:
