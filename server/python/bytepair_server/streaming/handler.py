@@ -265,7 +265,11 @@ class StreamHandlers:
         taken: list[bytes | Exception | None],
     ) -> None:
         """Deliver the certain output if the server ends the stream."""
-        if stream.idle or self._shared.limiter.is_cutting_off:
-            for answer in (*taken, None if session.over else session.abandon()):
-                if isinstance(answer, bytes):
-                    await incoming.write(answer)
+        if not stream.idle and not self._shared.limiter.is_cutting_off:
+            return
+        seconds = self._shared.settings.stream_idle_seconds or None
+        with suppress(TimeoutError):  # the caller may read nothing
+            async with asyncio.timeout(seconds):
+                for answer in (*taken, None if session.over else session.abandon()):
+                    if isinstance(answer, bytes):
+                        await incoming.write(answer)
