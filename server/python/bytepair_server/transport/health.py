@@ -11,13 +11,7 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2
 
 from bytepair_server.auth.callers import Callers
-from bytepair_server.errors import (
-    InputTooLarge,
-    InvalidField,
-    Overloaded,
-    RequestRejected,
-    Unauthenticated,
-)
+from bytepair_server.errors import Overloaded, RequestRejected
 from bytepair_server.rpc import json
 from bytepair_server.rpc.call import AUTHORIZATION
 from bytepair_server.rpc.status import failure_of
@@ -108,10 +102,10 @@ class Health:
                 if len(service.encode()) <= MAX_NAME_BYTES:
                     return service
                 problem = "the service name is too long"
-        except Unauthenticated as error:
+        except RequestRejected as error:
             _reject(incoming, error)
             return None
-        except (DecodeError, InputTooLarge, InvalidField):
+        except DecodeError:
             pass
         incoming.fail(Status(_INVALID_ARGUMENT, problem))
         return None
