@@ -265,12 +265,8 @@ def _chat_formats(
 
 
 def _chat_format(setting: str, table: ChatFormatTable, base_dir: Path) -> ChatFormat:
-    try:
-        from bytepair_engine.chat.templates import load_template
-    except ImportError:
-        raise ConfigurationError(
-            f"{setting}: chat templates need Jinja2; install bytepair-engine[templates]"
-        ) from None
+    from bytepair_engine.chat.templates import load_template  # imports Jinja2, which few need
+
     path = base_dir / table.file
     given: Mapping[str, Any] = table.model_dump(exclude={"name", "file"})
     try:
