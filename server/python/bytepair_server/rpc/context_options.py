@@ -14,7 +14,6 @@ from bytepair_engine.context.truncation_search import Keep
 
 from bytepair_server.auth.policy import SpecialRule
 from bytepair_server.catalog import Entry
-from bytepair_server.errors import InvalidField
 from bytepair_server.rpc.content import UNITS, Unit
 from bytepair_server.rpc.options import chosen
 
@@ -29,7 +28,7 @@ _KEEPS: Final[dict[int, Keep]] = {
 #: The levels of the engine by their number in the proto, and the other way round.
 _LEVELS: Final[dict[int, Level]] = dict(enumerate(LEVELS, context_pb2.CUT_LEVEL_CODE_POINT))
 LEVEL_NUMBERS: Final[dict[Level, int]] = {level: number for number, level in _LEVELS.items()}
-_UNITS: Final[dict[int, Unit]] = {text_pb2.OFFSET_UNIT_UNSPECIFIED: "byte", **UNITS}
+OFFSET_UNITS: Final[dict[int, Unit]] = {text_pb2.OFFSET_UNIT_UNSPECIFIED: "byte", **UNITS}
 
 
 def level_of(value: int, default: Level) -> Level:
@@ -39,18 +38,15 @@ def level_of(value: int, default: Level) -> Level:
     return chosen("level", value, _LEVELS)
 
 
-def unit_of(value: int) -> Unit:
-    """Return the unit of offsets; bytes if unspecified."""
-    if value not in _UNITS:
-        raise InvalidField("unit", f"must be a unit of offsets, not {value}")
-    return _UNITS[value]
-
-
 @lru_cache(64)
 def cut_options(keep: int, level: int, unit: int) -> tuple[Keep, Level, Unit]:
     """Return the options of a truncation. Cached, because each call has one of a few sets. Raises
     InvalidField for an unknown value."""
-    return chosen("keep", keep, _KEEPS), level_of(level, "grapheme"), unit_of(unit)
+    return (
+        chosen("keep", keep, _KEEPS),
+        level_of(level, "grapheme"),
+        chosen("unit", unit, OFFSET_UNITS),
+    )
 
 
 def split_options(request: _HasSplit, rule: SpecialRule) -> SplitOptions:
@@ -86,7 +82,7 @@ class ChunkWriter:
         """Write the chunks of a request. Raises InvalidField for an unknown unit."""
         self._entry: Final = entry
         self._rule: Final = rule
-        self._unit: Final = unit_of(request.unit)
+        self._unit: Final = chosen("unit", request.unit, OFFSET_UNITS)
         self._with_text: Final = request.with_text
         self._with_ids: Final = request.with_ids
         # The last chunk: its start in code points and in the unit, and its text.

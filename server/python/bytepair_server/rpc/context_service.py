@@ -22,11 +22,11 @@ from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.content import record_special
 from bytepair_server.rpc.context_options import (
     LEVEL_NUMBERS,
+    OFFSET_UNITS,
     ChunkWriter,
     converted,
     cut_options,
     split_options,
-    unit_of,
 )
 from bytepair_server.rpc.options import Options, chosen
 from bytepair_server.rpc.outcome import item_error
@@ -126,7 +126,7 @@ class ContextService:
 
     def inspect(self, request: context_pb2.InspectRequest, call: Call) -> bytes:
         entry = self._options.entry(request.encoding, request.expected_fingerprint, call)
-        unit = unit_of(request.unit)
+        unit = chosen("unit", request.unit, OFFSET_UNITS)
         most = request.max_findings if request.HasField("max_findings") else MAX_FINDINGS
         limits.check("max_findings", most, MAX_FINDINGS, "findings")
         text = request.text
