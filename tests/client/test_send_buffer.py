@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from bytepair.v1 import context_pb2, stream_pb2, text_pb2
+from bytepair_client import _send_buffers
 from bytepair_client._errors import InvalidUtf8, Unavailable, UnknownTokenId
 from bytepair_client._send_buffers import (
     MAX_KEPT_REQUESTS,
@@ -176,7 +177,9 @@ def test_an_interrupted_stream_of_ids_gives_what_one_connection_gives(name: str,
     expected = whole.feed(ids[cut:])
     if whole.stop_matched is None:
         expected += whole.finish()
-    assert decoded(rng, made, config, ids[cut:]) == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_send_buffers, "MIN_CONTEXT_IDS", rng.choice([20, MIN_CONTEXT_IDS]))
+        assert decoded(rng, made, config, ids[cut:]) == expected
 
 
 def encoder(encoding: Encoding, config: stream_pb2.EncodeStreamConfig) -> StreamEncoder:
@@ -266,11 +269,30 @@ def test_settled_ids_are_dropped_unless_an_error_counts_their_bytes(
     for number in range(40):
         buffer.put([64] * 8)
         buffer.take()
-        buffer.read(stream_pb2.DecodeStreamResponse(tokens_consumed=8 * (number + 1)))
+        consumed = 8 * (number + 1)
+        buffer.read(stream_pb2.DecodeStreamResponse(text="a" * 8, tokens_consumed=consumed))
     assert buffer.can_rewind == is_resumed
     if is_resumed:
         buffer.rewind(None)
         assert list(config.prefill_ids) == [64] * MIN_CONTEXT_IDS
+
+
+def test_a_prefill_is_cut_once_later_ids_have_text() -> None:
+    prefill = [*range(1000)]
+    config = stream_pb2.DecodeStreamConfig(prefill_ids=prefill)
+    buffer = IdsBuffer(config, 8)
+    for token_id, text, sent in (
+        (1000, "", prefill),  # a special token that is skipped: the next token may be the first
+        (1001, "a", [*range(2, 1002)]),  # it may be the only token with text
+        (1002, "b", [*range(1003 - MIN_CONTEXT_IDS, 1003)]),
+    ):
+        buffer.put([token_id])
+        while not buffer.is_empty:
+            buffer.take()
+        consumed = token_id - 999
+        buffer.read(stream_pb2.DecodeStreamResponse(text=text, tokens_consumed=consumed))
+        buffer.rewind(None)
+        assert list(config.prefill_ids) == sent
 
 
 def test_a_corrected_position_changes_no_other_number_of_the_message() -> None:

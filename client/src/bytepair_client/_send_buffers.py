@@ -26,7 +26,7 @@ from bytepair_client._arguments import MAX_TOKEN_ID, lone_surrogate, unknown_id
 from bytepair_client._errors import TokenizerError, Unavailable
 
 #: Maximum number of full requests of input to keep: more than can be without a response, so only
-#: output that never settles, such as an endless partial match of a stop string, exceeds it.
+#: input that never settles exceeds it: an endless partial match of a stop string, or no output.
 MAX_KEPT_REQUESTS: Final = 8
 #: Minimum number of settled ids to send before a resumed stream, because some vocabularies write a
 #: token differently after others.
@@ -233,15 +233,14 @@ class IdsBuffer(SendBuffer[list[int]]):
     def __init__(self, config: stream_pb2.DecodeStreamConfig, max_request_ids: int) -> None:
         """Hold only the configuration. A request has at most `max_request_ids`."""
         super().__init__(config, max_request_ids, list)
-        prefill = list(config.prefill_ids)
+        self._prefill = list(config.prefill_ids)
         # Byte offsets in errors include the prefill, whose size in bytes is unknown here. So it is
         # never dropped if an error may name an offset.
-        self._drops = not prefill or config.errors != text_pb2.DECODE_ERRORS_STRICT
+        self._drops = not self._prefill or config.errors != text_pb2.DECODE_ERRORS_STRICT
         # The last settled ids before `_kept`, in pieces that start at a character, each with the
         # UTF-8 bytes of its output; their number; and the output of those that were dropped.
-        self._context = deque([(prefill, 0)])
-        self._context_size = len(prefill) if self._drops else 0
-        self._dropped_output = 0
+        self._context: deque[tuple[list[int], int]] = deque()
+        self._context_size = self._dropped_output = 0
         self._answered = -1
         # Output since the settled position: of this connection, and what the caller has.
         self._output = self._output_bytes = self._delivered = 0
@@ -272,7 +271,9 @@ class IdsBuffer(SendBuffer[list[int]]):
             return False  # the response to a request consumes ids
         self._answered = response.tokens_consumed
         self.release(response)
-        if not response.pending_bytes and self.can_rewind:
+        # Ids without output do not show that a text has begun, so they are not settled: a decoder
+        # that starts with settled ids, even without those before them, is in the middle of a text.
+        if self._output and not response.pending_bytes and self.can_rewind:
             self._keep_context(self._settle(response.tokens_consumed))
         return True
 
@@ -295,6 +296,11 @@ class IdsBuffer(SendBuffer[list[int]]):
             if self._context_size > MAX_KEPT_REQUESTS * self.max_request:
                 self._keep_no_more()
             return
+        # One piece may be a single token, which is written differently if it is the only one. Until
+        # there are two, the prefill is cut only so far that the server's limit still permits it.
+        needed = 0 if len(self._context) > 1 else len(self._config.prefill_ids)
+        needed = max(needed, MIN_CONTEXT_IDS) - self._context_size
+        del self._prefill[: max(0, len(self._prefill) - needed)]
         while self._context_size - len(self._context[0][0]) >= MIN_CONTEXT_IDS:
             dropped, output = self._context.popleft()
             self._context_size -= len(dropped)
@@ -305,7 +311,7 @@ class IdsBuffer(SendBuffer[list[int]]):
         self._answered = -1
         self._output = self._output_bytes = 0
         self._byte_base = self._dropped_output
-        self._config.prefill_ids[:] = chain.from_iterable(ids for ids, _ in self._context)
+        self._config.prefill_ids[:] = chain(self._prefill, *(ids for ids, _ in self._context))
 
 
 def _flat(item: object) -> Iterator[int]:
