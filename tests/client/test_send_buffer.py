@@ -23,6 +23,7 @@ from bytepair_engine import (
     Encoding,
     EncodingSpec,
     InvalidOption,
+    InvalidUnicode,
     StreamDecoder,
     StreamEncoder,
     can_stream,
@@ -75,6 +76,10 @@ class Connection:
             self._decoder = decoder(self._encoding, message.config)
         return self._answer(self._decoder.feed(list(message.ids)), finished=False)
 
+    @property
+    def fault(self) -> Any:
+        return None if self._decoder is None else self._decoder.fault
+
     def end(self) -> stream_pb2.DecodeStreamResponse:
         return self._answer(self._decoder.finish(), finished=True)
 
@@ -105,6 +110,8 @@ class Connection:
 
 def decoder(encoding: Encoding, config: stream_pb2.DecodeStreamConfig) -> StreamDecoder[Any]:
     options: Any = {"as_bytes": True} if config.as_bytes else {}
+    if config.errors == text_pb2.DECODE_ERRORS_STRICT:
+        options["errors"] = "strict"
     return StreamDecoder(
         encoding,
         prefill_ids=list(config.prefill_ids),
@@ -254,15 +261,15 @@ def test_ids_that_never_settle_are_kept_up_to_a_limit(caplog: pytest.LogCaptureF
 
 
 @pytest.mark.parametrize(
-    ("prefill", "errors", "is_resumed"),
+    ("prefill", "errors", "start"),
     [
-        ([], text_pb2.DECODE_ERRORS_STRICT, True),
-        ([1], text_pb2.DECODE_ERRORS_REPLACE, True),
-        ([1], text_pb2.DECODE_ERRORS_STRICT, False),  # errors count the bytes of the prefill
+        ([], text_pb2.DECODE_ERRORS_STRICT, [64] * 8),
+        ([1], text_pb2.DECODE_ERRORS_REPLACE, []),
+        ([1], text_pb2.DECODE_ERRORS_STRICT, [1] + [64] * 8),  # errors count its bytes
     ],
 )
-def test_settled_ids_are_dropped_unless_an_error_counts_their_bytes(
-    prefill: list[int], errors: text_pb2.DecodeErrors, is_resumed: bool
+def test_settled_ids_are_dropped_between_the_start_and_the_last_ones(
+    prefill: list[int], errors: text_pb2.DecodeErrors, start: list[int]
 ) -> None:
     config = stream_pb2.DecodeStreamConfig(prefill_ids=prefill, errors=errors)
     buffer = IdsBuffer(config, 8)
@@ -271,10 +278,48 @@ def test_settled_ids_are_dropped_unless_an_error_counts_their_bytes(
         buffer.take()
         consumed = 8 * (number + 1)
         buffer.read(stream_pb2.DecodeStreamResponse(text="a" * 8, tokens_consumed=consumed))
-    assert buffer.can_rewind == is_resumed
-    if is_resumed:
-        buffer.rewind(None)
-        assert list(config.prefill_ids) == [64] * MIN_CONTEXT_IDS
+    assert buffer.can_rewind
+    buffer.rewind(None)
+    assert list(config.prefill_ids) == start + [64] * MIN_CONTEXT_IDS
+
+
+@pytest.mark.parametrize(
+    "name", ["tokenizer.json: byte level", "sentencepiece: default with bytes"]
+)
+@pytest.mark.parametrize("has_prefill", [False, True])
+@pytest.mark.parametrize("ids_per_connection", [2, 3, 5, 7])
+def test_an_offset_is_that_of_one_connection(
+    name: str, has_prefill: bool, ids_per_connection: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_send_buffers, "MIN_CONTEXT_IDS", 3)
+    made = encoding(name)
+    letter = made.encode("𐍈")[-4:]  # a token for each byte
+    words = made.encode("a t a t a hello world")
+    ids = [*words, *letter, *words, letter[0], *words]
+    config = stream_pb2.DecodeStreamConfig(errors=text_pb2.DECODE_ERRORS_STRICT)
+    if has_prefill:
+        config.prefill_ids[:] = [*words, *letter[:2]]  # which ends within a character
+        ids[:0] = letter[2:]
+    whole = decoder(made, config)
+    expected = whole.feed(ids)
+    assert isinstance(whole.fault, InvalidUnicode)
+
+    buffer, connection, output = IdsBuffer(config, 8), Connection(made), ""
+    for number, token_id in enumerate(ids):
+        buffer.put([token_id])
+        answer = connection.answer_to(buffer.take())
+        if not buffer.read(answer):
+            buffer.release(answer)
+        output += answer.text
+        if connection.fault is not None:
+            break
+        if number % ids_per_connection == 0:
+            buffer.rewind(None)
+            connection = Connection(made)
+    assert output == expected
+    error = InvalidUtf8("", metadata={"byte_offset": str(connection.fault.byte_offset)})
+    buffer.correct(error)
+    assert error.byte_offset == whole.fault.byte_offset
 
 
 def test_a_prefill_is_cut_once_later_ids_have_text() -> None:

@@ -234,9 +234,10 @@ class IdsBuffer(SendBuffer[list[int]]):
         """Hold only the configuration. A request has at most `max_request_ids`."""
         super().__init__(config, max_request_ids, list)
         self._prefill = list(config.prefill_ids)
-        # Byte offsets in errors include the prefill, whose size in bytes is unknown here. So it is
-        # never dropped if an error may name an offset.
-        self._drops = not self._prefill or config.errors != text_pb2.DECODE_ERRORS_STRICT
+        # Byte offsets in errors include the prefill, whose size in bytes is unknown here. So if an
+        # error may name an offset, it is never dropped. Nor is the first settled piece: a later one
+        # decodes to as many bytes after it as after those between them.
+        self._is_strict = config.errors == text_pb2.DECODE_ERRORS_STRICT
         # The last settled ids before `_kept`, in pieces that start at a character, each with the
         # UTF-8 bytes of its output; their number; and the output of those that were dropped.
         self._context: deque[tuple[list[int], int]] = deque()
@@ -288,20 +289,20 @@ class IdsBuffer(SendBuffer[list[int]]):
             setattr(response, name, output[repeated:])
 
     def _keep_context(self, ids: list[int]) -> None:
-        self._context.append((ids, self._output_bytes))
-        self._context_size += len(ids)
+        if self._is_strict and self._settled == len(ids):
+            self._prefill += ids
+        else:
+            self._context.append((ids, self._output_bytes))
+            self._context_size += len(ids)
         self._delivered -= self._output
         self._output = self._output_bytes = 0
-        if not self._drops:
-            if self._context_size > MAX_KEPT_REQUESTS * self.max_request:
-                self._keep_no_more()
-            return
-        # One piece may be a single token, which is written differently if it is the only one. Until
-        # there are two, the prefill is cut only so far that the server's limit still permits it.
-        needed = 0 if len(self._context) > 1 else len(self._config.prefill_ids)
-        needed = max(needed, MIN_CONTEXT_IDS) - self._context_size
-        del self._prefill[: max(0, len(self._prefill) - needed)]
-        while self._context_size - len(self._context[0][0]) >= MIN_CONTEXT_IDS:
+        if not self._is_strict:
+            # One piece may be a single token, which may be written differently if it is the only
+            # one. Until there are two, the prefill is cut only so far that the server accepts it.
+            needed = 0 if len(self._context) > 1 else len(self._config.prefill_ids)
+            needed = max(needed, MIN_CONTEXT_IDS) - self._context_size
+            del self._prefill[: max(0, len(self._prefill) - needed)]
+        while self._context and self._context_size - len(self._context[0][0]) >= MIN_CONTEXT_IDS:
             dropped, output = self._context.popleft()
             self._context_size -= len(dropped)
             self._dropped_output += output
