@@ -215,6 +215,15 @@ def test_errors_can_be_pickled() -> None:
     assert str(copy) == str(error)
 
 
+@pytest.mark.parametrize("kind", [errors.InvalidUtf8, errors.Unavailable, errors.ClientClosed])
+def test_a_changed_message_is_shown_everywhere(kind: type[errors.TokenizerError]) -> None:
+    error = kind("first")
+    error.message = "second"
+    assert repr(error) == f"{kind.__name__}('second')"
+    assert error.args == ("second",)
+    assert str(error) == str(pickle.loads(pickle.dumps(error))) == "second"
+
+
 def test_the_tree_in_the_docstring_is_that_of_the_classes() -> None:
     drawn = re.findall(r"[├└]── (\w+)", errors.__doc__ or "")
     exported = [

@@ -108,12 +108,19 @@ class TokenizerError(Exception):
         request_id: str | None = None,
     ) -> None:
         super().__init__(message)
-        self.message = message
         self.code = code
         self.reason = reason if reason is not None else self.REASON
         self.metadata = dict(metadata or {})
         self.item = item
         self.request_id = request_id
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0])
+
+    @message.setter
+    def message(self, message: str) -> None:
+        self.args = (message,)
 
     def __str__(self) -> str:
         return self.message if self.item is None else f"item {self.item}: {self.message}"
