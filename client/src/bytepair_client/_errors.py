@@ -24,7 +24,7 @@
     ├── Unavailable              ConnectionError    no server answered at the target
     │   └── Draining                                DRAINING
     ├── StreamIdle                                  STREAM_IDLE
-    ├── DeadlineExceeded         TimeoutError       no response within the timeout
+    ├── DeadlineExceeded         TimeoutError       no response, or no end of a stream, in time
     ├── Cancelled                                   the call was cancelled
     ├── InternalError                               a bug of the server, or lost messages
     └── ClientClosed             RuntimeError       a call after close()
@@ -300,7 +300,7 @@ class StreamIdle(TokenizerError, reason="STREAM_IDLE"):
 
 
 class DeadlineExceeded(TokenizerError, TimeoutError):
-    """No response within the timeout. The server may have done the work."""
+    """No response, or no end of a stream, within the timeout. The server may have done the work."""
 
 
 class Cancelled(TokenizerError):

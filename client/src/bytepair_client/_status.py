@@ -65,7 +65,9 @@ _MESSAGE_SIZE: Final = re.compile(
 )
 
 
-def from_call(failed: Any, target: str, timeout: float | None) -> errors.TokenizerError:
+def from_call(
+    failed: Any, target: str, timeout: float | None, *, is_stream: bool = False
+) -> errors.TokenizerError:
     """The exception for an error of grpc or grpc.aio, whose interfaces are the same. An unknown
     reason gives TokenizerError itself."""
     trailing: dict[str, Any] = dict(iter(failed.trailing_metadata() or ()))
@@ -78,7 +80,7 @@ def from_call(failed: Any, target: str, timeout: float | None) -> errors.Tokeniz
     error = _exception(
         failed.code(),
         reason,
-        _message(failed, reason, target, timeout),
+        _message(failed, reason, target, timeout, is_stream=is_stream),
         {} if info is None else info.metadata,
         request_id=trailing.get(REQUEST_ID_KEY),
     )
@@ -148,7 +150,9 @@ def _message_too_large(size: str, limit: str, *, is_answer: bool) -> errors.Toke
     return errors.InputTooLarge(message, code=code, metadata={"field": "request", **metadata})
 
 
-def _message(failed: Any, reason: str | None, target: str, timeout: float | None) -> str:
+def _message(
+    failed: Any, reason: str | None, target: str, timeout: float | None, *, is_stream: bool
+) -> str:
     details = failed.details() or ""
     if reason is not None and details:
         return _in_python(details)
@@ -156,6 +160,8 @@ def _message(failed: Any, reason: str | None, target: str, timeout: float | None
     if status is grpc.StatusCode.UNAVAILABLE:
         return f"no answer from {target}: {details}"
     if status is grpc.StatusCode.DEADLINE_EXCEEDED and timeout is not None:
+        if is_stream:
+            return f"the stream at {target} did not end within {timeout:g} s"
         return f"no answer from {target} within {timeout:g} s"
     return f"{target}: {status.name}: {details}"
 

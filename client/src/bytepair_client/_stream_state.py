@@ -206,7 +206,7 @@ class StreamState(ABC, Generic[Response, Plain]):
             if self._is_complete:
                 self.stop()
                 return ()
-            failure = from_call(error, self.client.target, self.timeout)
+            failure = from_call(error, self.client.target, self.timeout, is_stream=True)
             failure.__cause__ = error
             return await self._continue(failure)
         if response is None:
