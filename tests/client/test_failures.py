@@ -21,16 +21,19 @@ FAILING = [status for status in grpc.StatusCode if status is not grpc.StatusCode
 
 # reason -> its metadata -> the attributes with their values.
 FACTS: dict[str, tuple[dict[str, str], dict[str, object]]] = {
-    "UNKNOWN_ENCODING": ({"encoding": "x"}, {"encoding": "x"}),
+    "UNKNOWN_ENCODING": (
+        {"encoding": "x", "nearest": "y, z"},
+        {"encoding": "x", "nearest": "y, z"},
+    ),
     "FINGERPRINT_MISMATCH": (
-        {"encoding": "x", "expected": "sha256:1", "actual": "sha256:2"},
-        {"encoding": "x", "expected": "sha256:1", "actual": "sha256:2"},
+        {"encoding": "x", "format": "y", "expected": "sha256:1", "actual": "sha256:2"},
+        {"encoding": "x", "format": "y", "expected": "sha256:1", "actual": "sha256:2"},
     ),
     "SPECIAL_TOKEN_IN_TEXT": (
         {"token": "<|a|>", "byte_offset": "12"},
         {"token": "<|a|>", "byte_offset": 12},
     ),
-    "UNKNOWN_TOKEN_ID": ({"id": "7", "index": "3"}, {"index": 3}),
+    "UNKNOWN_TOKEN_ID": ({"id": "7", "index": "3"}, {"id": 7, "index": 3}),
     "INVALID_UTF8": ({"byte_offset": "0"}, {"byte_offset": 0}),
     "INPUT_TOO_LARGE": (
         {"field": "text", "limit": "10", "size": "11"},
@@ -41,10 +44,13 @@ FACTS: dict[str, tuple[dict[str, str], dict[str, object]]] = {
         {"token": "<|a|>", "encoding": "x"},
         {"token": "<|a|>", "encoding": "x"},
     ),
-    "UNKNOWN_CHAT_FORMAT": ({"format": "x"}, {"format": "x"}),
+    "UNKNOWN_CHAT_FORMAT": (
+        {"format": "x", "nearest": "y"},
+        {"format": "x", "nearest": "y"},
+    ),
     "CHAT_FORMAT_MISMATCH": (
         {"format": "x", "encoding": "y", "missing": "<|a|>"},
-        {"format": "x", "encoding": "y"},
+        {"format": "x", "encoding": "y", "missing": "<|a|>"},
     ),
     "CHAT_FORMAT_NOT_PERMITTED": ({"format": "x"}, {"format": "x"}),
     "INVALID_CHAT": (
@@ -52,14 +58,20 @@ FACTS: dict[str, tuple[dict[str, str], dict[str, object]]] = {
         {"index": 2, "field": "role", "rule": "role_unknown"},
     ),
     "TEMPLATE_LIMIT": ({"limit": "steps"}, {"limit": "steps"}),
-    "BUDGET_TOO_SMALL": ({"needed": "9", "budget": "8"}, {"needed": 9, "budget": 8}),
+    "BUDGET_TOO_SMALL": (
+        {"needed": "9", "budget": "8", "byte_offset": "7"},
+        {"needed": 9, "budget": 8, "byte_offset": 7},
+    ),
     "UNAUTHENTICATED": ({}, {}),
-    "OVERLOADED": ({}, {"retry_after": 1.5}),
+    "OVERLOADED": (
+        {"setting": "max_in_flight"},
+        {"setting": "max_in_flight", "retry_after": 1.5},
+    ),
     "QUOTA_EXCEEDED": (
         {"quota": "requests_per_second", "limit": "0.5"},
         {"quota": "requests_per_second", "limit": 0.5, "retry_after": 1.5},
     ),
-    "STREAM_IDLE": ({"seconds": "300"}, {}),
+    "STREAM_IDLE": ({"seconds": "300"}, {"seconds": 300.0}),
     "DRAINING": ({}, {}),
 }
 
@@ -95,6 +107,15 @@ def test_the_catalogue_of_reasons_is_complete() -> None:
     assert reasons.pop("INTERNAL") is grpc.StatusCode.INTERNAL  # its status decides the type
     assert len(reasons) == 19
     assert set(errors.BY_REASON) == set(reasons) == set(FACTS)
+
+
+def test_every_value_of_the_metadata_is_an_attribute() -> None:
+    page = (PROTO.parents[2] / "docs/errors.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([A-Z0-9_]+)` \| [A-Z_]+ \| ([^|]+) \|", page, re.MULTILINE))
+    assert set(FACTS) == set(rows) - {"INTERNAL"}
+    for reason, (metadata, attributes) in FACTS.items():
+        documented = set(re.findall(r"`(\w+)`", rows[reason]))
+        assert documented == set(metadata) == set(attributes) - {"retry_after"}, reason
 
 
 @pytest.mark.parametrize("reason", FACTS)

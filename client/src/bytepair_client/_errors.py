@@ -153,20 +153,19 @@ class RequestRejected(TokenizerError):
 
 
 class UnknownEncoding(RequestRejected, LookupError, reason="UNKNOWN_ENCODING"):
-    """The server has no encoding or alias of this name; `list_encodings()` lists them.
-
-    `metadata["nearest"]` has similar names, separated by commas, if there are any.
-    """
+    """The server has no encoding or alias of this name; `list_encodings()` lists them."""
 
     encoding = _Fact(str, "The name that was requested.")
+    nearest = _Fact(str, "Similar names, separated by commas.")
 
 
 class FingerprintMismatch(RequestRejected, ValueError, reason="FINGERPRINT_MISMATCH"):
-    """The server's encoding does not have the `expected_fingerprint`."""
+    """The server's encoding or chat format does not have the expected fingerprint."""
 
     encoding = _Fact(str, "The encoding that was requested.")
+    format = _Fact(str, "The chat format, if the fingerprint is that of one.")
     expected = _Fact(str, "The fingerprint that the request expected.")
-    actual = _Fact(str, "The fingerprint of the server's encoding.")
+    actual = _Fact(str, "The server's fingerprint.")
 
 
 class SpecialTokenInText(RequestRejected, ValueError, reason="SPECIAL_TOKEN_IN_TEXT"):
@@ -180,6 +179,7 @@ class SpecialTokenInText(RequestRejected, ValueError, reason="SPECIAL_TOKEN_IN_T
 class UnknownTokenId(RequestRejected, LookupError, reason="UNKNOWN_TOKEN_ID"):
     """The encoding has no token with this id."""
 
+    id = _Fact(_whole, "The id.")
     index = _Fact(_whole, "The index of the id in the input.")
 
 
@@ -216,6 +216,7 @@ class UnknownChatFormat(RequestRejected, LookupError, reason="UNKNOWN_CHAT_FORMA
     """The server has no chat format of this name."""
 
     format = _Fact(str, "The name that was requested.")
+    nearest = _Fact(str, "Similar names, separated by commas.")
 
 
 class ChatFormatMismatch(RequestRejected, ValueError, reason="CHAT_FORMAT_MISMATCH"):
@@ -223,6 +224,7 @@ class ChatFormatMismatch(RequestRejected, ValueError, reason="CHAT_FORMAT_MISMAT
 
     format = _Fact(str, "The chat format.")
     encoding = _Fact(str, "The encoding.")
+    missing = _Fact(str, "The control tokens that it lacks, separated by commas.")
 
 
 class ChatFormatNotPermitted(RequestRejected, reason="CHAT_FORMAT_NOT_PERMITTED"):
@@ -253,6 +255,7 @@ class BudgetTooSmall(RequestRejected, ValueError, reason="BUDGET_TOO_SMALL"):
 
     needed = _Fact(_whole, "The number of tokens that are needed.")
     budget = _Fact(_whole, "The number of tokens that are available.")
+    byte_offset = _Fact(_whole, "Where the character of `split` starts, in bytes of the UTF-8.")
 
 
 class Unauthenticated(RequestRejected, reason="UNAUTHENTICATED"):
@@ -276,6 +279,8 @@ class ResourceExhausted(TokenizerError):
 
 class Overloaded(ResourceExhausted, reason="OVERLOADED"):
     """The server is overloaded and rejected the call without doing any work."""
+
+    setting = _Fact(str, "The setting of the server that is its limit; None if that is fixed.")
 
 
 class QuotaExceeded(ResourceExhausted, reason="QUOTA_EXCEEDED"):
