@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import bytepair_engine
 import pyarrow
 import pytest
 import zstandard
+from bytepair_tools.corpus.job import Job
 from pyarrow import parquet
 from support.dying import feeding, killing_its_reader
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES
@@ -20,6 +22,9 @@ SEED = 20261121
 GPT2 = ("--pattern", "gpt2")
 TRAIN = ("train", *GPT2, "--vocab-size", "600")
 WORKERS = ("--workers", "2")
+COUNT = ("corpus", "count", "--encoding", "gpt2", "--output", "x")
+#: The user of the system without rights.
+NOBODY = 65534
 
 
 @pytest.fixture
@@ -147,8 +152,9 @@ def test_invalid_utf8_is_rejected_or_counted(shell: Command) -> None:
 def test_a_worker_that_dies_loses_only_its_partition(
     shell: Command, texts: list[list[str]]
 ) -> None:
-    fifo = Path("corpus/e.jsonl")
-    whole = ("corpus", "count-pretokens", "corpus", *GPT2, "--output", "counts", "--workers", "1")
+    fifo = Path("e.jsonl")
+    counting = ("corpus", "count-pretokens", "corpus", "e.jsonl", *GPT2)
+    whole = (*counting, "--output", "counts", "--workers", "1")
     with killing_its_reader(fifo):
         shell(*whole, status=1, errors="a worker died")
     finished = {path: path.stat() for path in Path("counts/_partitions").glob("part-*")}
@@ -163,7 +169,7 @@ def test_a_worker_that_dies_loses_only_its_partition(
     shell(*TRAIN, "--counts", "counts", "--output", "apart")
     fifo.unlink()
     fifo.write_text(line)
-    shell(*whole[:5], *("--output", "again"), *WORKERS)
+    shell(*counting, "--output", "again", *WORKERS)
     shell(*TRAIN, "--counts", "again", "--output", "at-once")
     assert table("apart") == table("at-once")
 
@@ -206,3 +212,36 @@ def test_bad_input(
     Path("empty").mkdir()
     shell("corpus", "count-pretokens", *GPT2, *arguments, status=status, errors=message)
     assert not Path("x").exists()
+
+
+def test_linked_folders_are_read_once(shell: Command, texts: list[list[str]]) -> None:
+    Path("mixed").mkdir()
+    Path("mixed/linked").symlink_to("../corpus", target_is_directory=True)
+    files = Job.over(["mixed"], "count", {}).partitions
+    assert [Path(file).relative_to(Path.cwd()) for file in files] == [
+        Path("mixed/linked", name)
+        for name in ("a.parquet", "b.jsonl.gz", "c.jsonl.zst", "deeper/d.txt")
+    ]
+    Path("corpus/deeper/loop").symlink_to("..", target_is_directory=True)
+    shell(*COUNT, "mixed", status=1, errors="deeper/loop: the same folder as mixed/linked")
+
+
+def test_what_is_not_a_file_is_rejected_in_folders(shell: Command, texts: list[list[str]]) -> None:
+    os.mkfifo("corpus/pipe.parquet")
+    message = "corpus/pipe.parquet: neither a regular file nor a folder"
+    shell(*COUNT, "corpus", status=1, errors=message)
+    Path("corpus/a.parquet").unlink()
+    shell(*TRAIN, "--counts", "corpus", "--output", "x", status=1, errors=message)
+
+
+def test_unreadable_folders_are_rejected(shell: Command, texts: list[list[str]]) -> None:
+    Path("corpus/deeper").chmod(0)
+    Path.cwd().chmod(0o755)
+    user = os.geteuid()
+    os.seteuid(user or NOBODY)  # root may read every folder
+    try:
+        shell(*COUNT, "corpus", status=1, errors="corpus/deeper: Permission denied")
+        train = (*TRAIN, "--counts", "corpus/deeper", "--output", ".")
+        shell(*train, status=1, errors="corpus/deeper: Permission denied")
+    finally:
+        os.seteuid(user)

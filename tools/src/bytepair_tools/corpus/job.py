@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, Self
 from bytepair_tools.counts.file import metadata_of
 from bytepair_tools.shared.failure import Failure
 from bytepair_tools.shared.files import write_atomically
+from bytepair_tools.shared.folders import files_below
 
 Task = Literal["count-pretokens", "encode", "count"]
 
@@ -77,12 +78,13 @@ class Job:
         """Create a job over files, and over all files in folders.
 
         Raises:
-            Failure: A file does not exist or is given twice, or a folder has no files.
+            Failure: A file does not exist or is given twice, or a folder has no files, cannot be
+                read, or has other things than files and folders in it.
         """
-        files = [str(file) for name in names for file in _files(Path(name))]
-        if twice := [file for file, times in Counter(files).items() if times > 1]:
-            raise Failure(f"{twice[0]}: given twice")
         try:
+            files = [str(file) for name in names for file in _files(Path(name))]
+            if twice := [file for file, times in Counter(files).items() if times > 1]:
+                raise Failure(f"{twice[0]}: given twice")
             return cls(task, settings, tuple(files), tuple(Path(f).stat().st_size for f in files))
         except OSError as error:
             raise Failure(f"{error.filename}: {error.strerror}") from None
@@ -162,12 +164,7 @@ def part(folder: Path, number: int) -> Path:
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path.absolute()]
-    found = sorted(
-        file.absolute()
-        for file in path.rglob("*")
-        if not file.is_dir()
-        and not any(name.startswith((".", "_")) for name in file.relative_to(path).parts)
-    )
+    found = [file.absolute() for file in files_below(path)]
     if not found:
         raise Failure(f"{path}: contains no files")
     return found

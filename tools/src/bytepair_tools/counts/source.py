@@ -15,6 +15,7 @@ from bytepair_tools.counts.display import Display
 from bytepair_tools.counts.file import Counted, batches, read_counted
 from bytepair_tools.counts.table import add_table
 from bytepair_tools.shared.failure import INTERRUPTED, Failure
+from bytepair_tools.shared.folders import entries, is_folder
 from bytepair_tools.shared.interrupts import Interrupted, Interrupts
 
 
@@ -122,15 +123,20 @@ def _files(names: Sequence[str]) -> Iterator[Path]:
     """Yield the files.
 
     Raises:
-        Failure: A folder has none, or a file is given twice.
+        Failure: A folder has none or cannot be read, or a file is given twice or not a regular
+            file.
     """
     seen: set[Path] = set()
     for name in names:
-        folder = Path(name)
-        found = sorted(folder.glob("*.parquet")) if folder.is_dir() else [folder]
+        given = Path(name)
+        found = [given]
+        if is_folder(given):
+            found = [path for path in entries(given) if path.suffix == ".parquet"]
         if not found:
-            raise Failure(f"{folder}: contains no *.parquet")
+            raise Failure(f"{given}: contains no *.parquet")
         for path in found:
+            if is_folder(path):
+                raise Failure(f"{path}: a folder, not a Parquet file")
             if (known := path.resolve()) in seen:
                 raise Failure(f"{path}: given twice; its counts would be summed twice")
             seen.add(known)
