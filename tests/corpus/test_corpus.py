@@ -6,7 +6,10 @@ import gzip
 import json
 import os
 import random
+import signal
+import subprocess
 from pathlib import Path
+from time import monotonic, sleep
 
 import bytepair_engine
 import pyarrow
@@ -14,9 +17,11 @@ import pytest
 import zstandard
 from bytepair_tools.corpus.job import Job
 from pyarrow import parquet
-from support.dying import feeding, killing_its_reader
+from support.dying import feeding, killing_its_reader, readers
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES
 from support.in_process import Command
+from support.serving import clean_environment
+from support.shell import command
 
 SEED = 20261121
 GPT2 = ("--pattern", "gpt2")
@@ -172,6 +177,26 @@ def test_a_worker_that_dies_loses_only_its_partition(
     shell(*counting, "--output", "again", *WORKERS)
     shell(*TRAIN, "--counts", "again", "--output", "at-once")
     assert table("apart") == table("at-once")
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_killed_run(shell: Command, tmp_path: Path) -> None:
+    fifo = tmp_path / "pipe.txt"
+    os.mkfifo(fifo)
+    # Opened for both, the pipe lets its reader wait for content.
+    with (
+        fifo.open("r+b", buffering=0),
+        subprocess.Popen(command(*COUNT, "pipe.txt"), env=clean_environment()) as run,
+    ):
+        while not (found := readers(fifo)):
+            sleep(0.05)
+        run.kill()
+        give_up = monotonic() + 20
+        while (found := readers(fifo)) and monotonic() < give_up:
+            sleep(0.05)
+    for worker in found:
+        os.kill(worker, signal.SIGKILL)
+    assert found == []
 
 
 @pytest.mark.slow

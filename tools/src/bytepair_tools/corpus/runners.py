@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import secrets
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -100,6 +101,15 @@ def _prepare(work: Work, job: Job, folder: Path) -> None:
     global _task
     _task = work, job, folder
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # avoids a traceback from each process
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent was killed, because a next run may write the same files."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _prepared(number: int) -> Outcome | str:
