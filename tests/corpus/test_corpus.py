@@ -131,12 +131,16 @@ def test_special_tokens_are_rejected_or_text(shell: Command) -> None:
     one = ("corpus", "encode", "a.jsonl", "--workers", "1", "--encoding", "gpt2", "--output")
     shell(*one, "rejected", status=1, errors="a.jsonl, document 2: ")
     assert sorted(path.name for path in Path("rejected").iterdir()) == ["_job.json"]
+    unknown = "--allowed-special: '<|x|>' is not a special token of r50k_base"
+    shell(*one, "x", "--allowed-special", "<|x|>", status=1, errors=unknown)
     shell(*one, "control", "--allowed-special", "<|endoftext|>")
+    shell(*one, "all", "--allowed-special", "all")
     shell(*one, "text", "--disallowed-special", "as-text")
     encoding = bytepair_engine.get_encoding("gpt2")
     spelled = "not <|endoftext|>"
     for folder, ids in (
         ("control", encoding.encode(spelled, allowed_special="all")),
+        ("all", encoding.encode(spelled, allowed_special="all")),
         ("text", encoding.encode_ordinary(spelled)),
     ):
         assert parquet.read_table(part(folder, 0))["ids"].to_pylist()[1] == ids

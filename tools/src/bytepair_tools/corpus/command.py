@@ -19,7 +19,7 @@ from bytepair_tools.corpus.run import run_job
 from bytepair_tools.corpus.runners import LOCAL, LocalProcesses, RayCluster, Runner
 from bytepair_tools.counts.arguments import add_pattern, given_pattern
 from bytepair_tools.counts.file import check_installed
-from bytepair_tools.shared.encodings import add_encoding_option, one_encoding
+from bytepair_tools.shared.encodings import add_encoding_option, allowed_special, one_encoding
 from bytepair_tools.shared.failure import INTERRUPTED, USAGE, Failure
 from bytepair_tools.texts.documents import invalid_utf8_note
 from bytepair_tools.texts.options import add_document_options, documents_of
@@ -78,7 +78,7 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     return settings | {
         "encoding": str(path.absolute()) if path.exists() else encoding.name,
         "fingerprint": encoding.fingerprint,
-        "allowed_special": sorted(set(args.allowed_special)),
+        "allowed_special": allowed_special(args.allowed_special, encoding),
         "disallowed_special": args.disallowed_special or default,
         "add_special_tokens": args.add_special_tokens,
         "keep": args.keep,
@@ -218,7 +218,7 @@ def _encoding_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TOKEN",
-        help="a special token that becomes its id; repeatable",
+        help="a special token that becomes its id, or 'all'; repeatable",
     )
     group.add_argument(
         "--disallowed-special",

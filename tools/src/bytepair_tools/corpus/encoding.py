@@ -97,8 +97,9 @@ def _encoder(job: Job) -> Callable[[list[str]], tuple[pyarrow.Array, int]]:
 
     settings = job.settings
     encoding = _encoding(settings["encoding"], settings["fingerprint"])
+    allowed = settings["allowed_special"]
     options: dict[str, Any] = {
-        "allowed_special": frozenset(settings["allowed_special"]),
+        "allowed_special": allowed if allowed == "all" else frozenset(allowed),
         "disallowed_special": () if settings["disallowed_special"] == "as-text" else "all",
         "add_special_tokens": settings["add_special_tokens"],
     }

@@ -16,7 +16,6 @@ from bytepair_engine.context.inspecting import Inspection, inspect
 from bytepair_engine.pipeline.derivation import flat
 from bytepair_engine.pipeline.describing import Description
 from bytepair_engine.streaming.encoder import can_stream
-from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 from bytepair_tools.explanation.explanation import Explainer, Piece
 from bytepair_tools.explanation.page import MAX_FINDINGS, page
@@ -27,7 +26,12 @@ from bytepair_tools.explanation.text import (
     tree_lines,
     wants_colour,
 )
-from bytepair_tools.shared.encodings import add_encoding_option, add_file_options, one_encoding
+from bytepair_tools.shared.encodings import (
+    add_encoding_option,
+    add_file_options,
+    allowed_special,
+    one_encoding,
+)
 from bytepair_tools.shared.failure import USAGE, Failure
 from bytepair_tools.shared.files import write_atomically
 from bytepair_tools.shared.table import counted
@@ -61,12 +65,7 @@ def run(args: argparse.Namespace) -> int:
     if args.text is None and args.token is None:
         raise Failure("TEXT or --token is required", USAGE)
     encoding = one_encoding(args.encoding, pattern=args.pattern, encoder_file=args.encoder_file)
-    allowed: SpecialTokens = args.allowed_special
-    if "all" in allowed:
-        allowed = "all"
-    for token in () if allowed == "all" else allowed:
-        if token not in encoding.special_tokens:
-            raise Failure(f"--allowed-special: {token!r} is not a special token of {encoding.name}")
+    allowed = allowed_special(args.allowed_special, encoding)
     explainer = Explainer(encoding)
     text = _text(args.text)
     pieces = []

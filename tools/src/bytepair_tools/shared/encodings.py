@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from bytepair_engine import Encoding, EncodingSpec, UnknownEncoding, get_encoding, load_encoding
 from bytepair_engine.inspection import Inspection, inspect_file
@@ -113,6 +114,20 @@ def declared_encodings(path: Path) -> list[Encoding]:
         load_encoding(EncodingSpec.from_mapping(name, table, path.parent))
         for name, table in tables.items()
     ]
+
+
+def allowed_special(given: Sequence[str], encoding: Encoding) -> Literal["all"] | list[str]:
+    """Return the tokens of --allowed-special; "all" if it is among them.
+
+    Raises:
+        Failure: One is not a special token of the encoding.
+    """
+    if "all" in given:
+        return "all"
+    for token in given:
+        if token not in encoding.special_tokens:
+            raise Failure(f"--allowed-special: {token!r} is not a special token of {encoding.name}")
+    return sorted(set(given))
 
 
 def name_of_file(file: Path) -> str:
