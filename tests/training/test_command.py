@@ -153,6 +153,21 @@ def test_wrong_arguments(shell: Command, tmp_path: Path) -> None:
     shell("extend", "r9k_base", "--special", "x", "--output", "y", status=1, errors="unknown enc")
 
 
+def test_no_existing_file_is_replaced(shell: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("some text")
+    train = ("train", "a.txt", "--vocab-size", "258", "--pattern", "gpt2", "--output")
+    extend = ("extend", "gpt2", "--special", "x", "--output")
+    for name, commands in (("bytepair.toml", (train, extend)), ("tokenizer.json", (train,))):
+        file = tmp_path / name.partition(".")[0] / name
+        file.parent.mkdir()
+        file.write_text("mine")
+        for arguments in commands:
+            folder = file.parent.name
+            shell(*arguments, folder, status=1, errors=f"{folder}: {name} already exists")
+        assert list(file.parent.iterdir()) == [file]
+        assert file.read_text() == "mine"
+
+
 def test_the_command_proposes_a_pattern_and_a_name(shell: Command, tmp_path: Path) -> None:
     (tmp_path / "My notes.txt").write_text(TEXTS[0], encoding="utf-8")
     usual = ("train", "My notes.txt", "--vocab-size", "32000")

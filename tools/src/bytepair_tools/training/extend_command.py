@@ -19,6 +19,7 @@ from bytepair_engine.vocabulary.builtin import BUILTINS
 from bytepair_tools.shared.encodings import declared_encodings, only_one
 from bytepair_tools.shared.failure import Failure
 from bytepair_tools.shared.files import write_atomically
+from bytepair_tools.training.output import CONFIGURATION, create_folder
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,12 +34,7 @@ def run(args: argparse.Namespace) -> int:
     name = args.name or folder.resolve().name
     file = f"{name}.tiktoken"
     extended = extend_encoding(base, _tokens(args.special, base.n_vocab), name=name)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Failure(f"{folder}: {error.strerror}") from None
-    if (folder / file).exists():
-        raise Failure(f"{folder}: {file} already exists; use another --output")
+    create_folder(folder, (file, CONFIGURATION))
     ranks = rank_file(ordinary_tokens(extended))
     lines = configuration(
         name,
@@ -48,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         special_tokens=extended.special_tokens,
     )
     write_atomically(folder / file, [ranks])
-    write_atomically(folder / "bytepair.toml", [lines.encode()])
+    write_atomically(folder / CONFIGURATION, [lines.encode()])
     sys.stdout.write(f"{extended.n_vocab:,} tokens\n{lines}")
     return 0
 

@@ -18,6 +18,7 @@ from bytepair_tools.counts.display import Display
 from bytepair_tools.shared.failure import INTERRUPTED, Failure
 from bytepair_tools.shared.files import write_atomically
 from bytepair_tools.shared.interrupts import Interrupted, Interrupts
+from bytepair_tools.training.output import CONFIGURATION, TOKENIZER_JSON
 
 
 class Source(Protocol):
@@ -100,10 +101,10 @@ class Job:
         )
         notes = []
         try:
-            write_atomically(self.folder / "tokenizer.json", [tokenizer_json(trained).encode()])
+            write_atomically(self.folder / TOKENIZER_JSON, [tokenizer_json(trained).encode()])
         except TrainingError as error:
             notes.append(f"no tokenizer.json was written: {error}")
-        write_atomically(self.folder / "bytepair.toml", [lines.encode()])
+        write_atomically(self.folder / CONFIGURATION, [lines.encode()])
         # Last, so that its presence means that all files are complete.
         write_atomically(self.folder / file, [ranks])
         return notes

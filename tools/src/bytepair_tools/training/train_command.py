@@ -27,6 +27,7 @@ from bytepair_tools.counts.source import CountFiles
 from bytepair_tools.shared.failure import USAGE, Failure
 from bytepair_tools.texts.documents import Documents, invalid_utf8_note
 from bytepair_tools.texts.options import documents_of
+from bytepair_tools.training.output import CONFIGURATION, TOKENIZER_JSON, create_folder
 from bytepair_tools.training.run import Job, Source
 
 
@@ -63,12 +64,9 @@ def _job(args: argparse.Namespace) -> Job:
             f"{name!r} is not a valid name for an encoding; use another, such as --name {proposed}",
             USAGE,
         )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Failure(f"{folder}: {error.strerror}") from None
-    if (folder / f"{name}.tiktoken").exists():
-        raise Failure(f"{folder}: {name}.tiktoken already exists; use another --output")
+    # A resumed training may have written all files but the last one, the rank file.
+    others = () if args.resume else (TOKENIZER_JSON, CONFIGURATION)
+    create_folder(folder, (f"{name}.tiktoken", *others))
     documents = documents_of(args)
     size = None if args.counts else documents.size(args.files)
     display = Display(as_json=args.json, size=size)
