@@ -179,6 +179,16 @@ def test_the_command_proposes_a_pattern_and_a_name(shell: Command, tmp_path: Pat
     shell(*counted, status=2, errors="--pattern o200k_base suits")
 
 
+@pytest.mark.parametrize("name", ["a/b", "two\nlines", os.fsdecode(b"\xff")])
+def test_invalid_names_are_rejected_before_the_work(
+    shell: Command, tmp_path: Path, name: str
+) -> None:
+    message = f"{name!r} is not a valid name for an encoding"
+    for work in (("train", "missing.txt", *USUAL), ("extend", "gpt2", "--special", "x")):
+        shell(*work, "--output", "out", "--name", name, status=2, errors=message)
+    assert not (tmp_path / "out").exists()
+
+
 def test_extending_a_vocabulary_with_a_template_is_rejected(shell: Command, tmp_path: Path) -> None:
     """The written rank file would lack the template."""
     (tmp_path / "tokenizer.json").write_bytes(framed("byte level", template("<s> $A")))

@@ -19,7 +19,7 @@ from bytepair_engine.vocabulary.builtin import BUILTINS
 from bytepair_tools.shared.encodings import declared_encodings, only_one
 from bytepair_tools.shared.failure import Failure
 from bytepair_tools.shared.files import write_atomically
-from bytepair_tools.training.output import CONFIGURATION, create_folder
+from bytepair_tools.training.output import CONFIGURATION, check_name, create_folder
 
 
 def run(args: argparse.Namespace) -> int:
@@ -32,6 +32,7 @@ def run(args: argparse.Namespace) -> int:
         )
     folder: Path = args.output
     name = args.name or folder.resolve().name
+    check_name(name, "extended")
     file = f"{name}.tiktoken"
     extended = extend_encoding(base, _tokens(args.special, base.n_vocab), name=name)
     create_folder(folder, (file, CONFIGURATION))

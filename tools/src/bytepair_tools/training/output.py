@@ -1,4 +1,4 @@
-"""The output folder of the commands that write a vocabulary."""
+"""The name and the output folder of the commands that write a vocabulary."""
 
 from __future__ import annotations
 
@@ -6,10 +6,30 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from bytepair_tools.shared.failure import Failure
+from bytepair_engine import EncodingSpec, VocabularyError
+
+from bytepair_tools.shared.failure import USAGE, Failure
 
 CONFIGURATION: Final = "bytepair.toml"
 TOKENIZER_JSON: Final = "tokenizer.json"
+
+
+def check_name(name: str, proposed: str) -> None:
+    """Check the name of an encoding, which is also the name of its rank file.
+
+    Raises:
+        Failure: It is not valid; the message contains the proposed name.
+    """
+    try:
+        EncodingSpec(name=name, file=Path(name)).check()
+        is_valid = "/" not in name
+    except VocabularyError:
+        is_valid = False
+    if not is_valid:
+        raise Failure(
+            f"{name!r} is not a valid name for an encoding; use another, such as --name {proposed}",
+            USAGE,
+        )
 
 
 def create_folder(folder: Path, files: Sequence[str]) -> None:

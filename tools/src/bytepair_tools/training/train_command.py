@@ -27,7 +27,7 @@ from bytepair_tools.counts.source import CountFiles
 from bytepair_tools.shared.failure import USAGE, Failure
 from bytepair_tools.texts.documents import Documents, invalid_utf8_note
 from bytepair_tools.texts.options import documents_of
-from bytepair_tools.training.output import CONFIGURATION, TOKENIZER_JSON, create_folder
+from bytepair_tools.training.output import CONFIGURATION, TOKENIZER_JSON, check_name, create_folder
 from bytepair_tools.training.run import Job, Source
 
 
@@ -58,12 +58,7 @@ def _job(args: argparse.Namespace) -> Job:
     )
     folder: Path = args.output
     name = args.name or folder.resolve().name
-    if not name or "/" in name:
-        proposed = _proposed_name(args)
-        raise Failure(
-            f"{name!r} is not a valid name for an encoding; use another, such as --name {proposed}",
-            USAGE,
-        )
+    check_name(name, _proposed_name(args))
     # A resumed training may have written all files but the last one, the rank file.
     others = () if args.resume else (TOKENIZER_JSON, CONFIGURATION)
     create_folder(folder, (f"{name}.tiktoken", *others))
