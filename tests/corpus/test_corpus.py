@@ -158,6 +158,15 @@ def test_invalid_utf8_is_rejected_or_counted(shell: Command) -> None:
 
 
 @pytest.mark.slow
+def test_damaged_parquet_files_are_named(shell: Command) -> None:
+    rows = pyarrow.table({"text": [str(number**9) for number in range(1000)]})
+    parquet.write_table(rows, "a.parquet", use_dictionary=False)
+    whole = Path("a.parquet").read_bytes()
+    Path("a.parquet").write_bytes(whole[:100] + b"\xff" * 100 + whole[200:])
+    shell(*COUNT, "a.parquet", status=1, errors="a.parquet: Corrupt snappy compressed data")
+
+
+@pytest.mark.slow
 def test_a_worker_that_dies_loses_only_its_partition(
     shell: Command, texts: list[list[str]]
 ) -> None:

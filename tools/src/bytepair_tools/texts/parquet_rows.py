@@ -70,3 +70,5 @@ def parquet_rows(
         raise Failure(f"{shown(name)}: a text is not UTF-8: {error.reason}") from None
     except ArrowException as error:
         raise Failure(f"{shown(name)}: not a Parquet file: {error}") from None
+    except OSError as error:  # also Arrow's own errors, which have no strerror
+        raise Failure(f"{shown(name)}: {error.strerror or error}") from None
