@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -15,7 +16,9 @@ import bytepair_engine
 import pyarrow
 import pytest
 import zstandard
-from bytepair_tools.corpus.job import Job
+from bytepair_tools.corpus.job import Job, Outcome
+from bytepair_tools.corpus.runners import LocalProcesses
+from bytepair_tools.shared.failure import Failure
 from pyarrow import parquet
 from support.dying import feeding, killing_its_reader, readers
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES
@@ -190,6 +193,36 @@ def test_a_worker_that_dies_loses_only_its_partition(
     shell(*counting, "--output", "again", *WORKERS)
     shell(*TRAIN, "--counts", "again", "--output", "at-once")
     assert table("apart") == table("at-once")
+
+
+class Dying:
+    """Work that ends its process when a worker unpickles it, before it reads anything."""
+
+    def __reduce__(self) -> tuple[Callable[[int], object], tuple[int]]:
+        return os._exit, (1,)
+
+    def __call__(self, job: Job, folder: Path, number: int) -> Outcome:
+        raise NotImplementedError
+
+
+class Submitted(list[int]):
+    """Numbers that are submitted slowly, so that the first worker dies in between."""
+
+    def __iter__(self) -> Iterator[int]:
+        for number in super().__iter__():
+            sleep(0.05)
+            yield number
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_at_its_start(shell: Command) -> None:
+    job = Job("count", {}, ("a.txt",) * 50_000, (1,) * 50_000)  # more than a pipe holds
+    job.begin(Path("out"))
+    outcomes = LocalProcesses(1).run(Dying(), Path("out"), Submitted(range(400)))
+    with pytest.raises(Failure, match="a worker died"):
+        next(outcomes)
+    assert Job.of_folder(Path("out")) == job
+    assert Job.of_folder(Path("out")).fingerprint == job.fingerprint
 
 
 @pytest.mark.slow

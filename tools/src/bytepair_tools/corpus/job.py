@@ -89,6 +89,13 @@ class Job:
         except OSError as error:
             raise Failure(f"{error.filename}: {error.strerror}") from None
 
+    @classmethod
+    def of_folder(cls, folder: Path) -> Self:
+        """Read the job of a folder, which `begin` has created or compared."""
+        known = json.loads((folder / JOB_FILE).read_bytes())
+        partitions, sizes = tuple(known["partitions"]), tuple(known["sizes"])
+        return cls(known["task"], known["settings"], partitions, sizes)
+
     @cached_property
     def fingerprint(self) -> str:
         """The hash of the definition."""

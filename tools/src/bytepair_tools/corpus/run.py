@@ -73,7 +73,7 @@ def _stage(
     missing = [number for number, outcome in outcomes.items() if outcome is None]
     if missing:
         progress.begin(phase, len(missing))
-        for number, outcome in runner().run(work, job, folder, missing):
+        for number, outcome in runner().run(work, folder, missing):
             outcomes[number] = outcome
             progress.done(number, outcome)
     return Outcome.total([outcome for outcome in outcomes.values() if outcome is not None])

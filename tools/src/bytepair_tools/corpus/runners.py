@@ -39,10 +39,14 @@ class Runner(Protocol):
     """Runs the same work for many numbers, in any order."""
 
     def run(
-        self, work: Work, job: Job, folder: Path, numbers: Sequence[int]
+        self, work: Work, folder: Path, numbers: Sequence[int]
     ) -> Iterator[tuple[int, Outcome]]:
         """Yield each number with its outcome when it is finished.
 
+        Args:
+            work: The work.
+            folder: The folder of the job.
+            numbers: The numbers of partitions or buckets.
         Raises:
             Failure: Input was rejected, or a worker died; finished results are kept.
         """
@@ -73,7 +77,7 @@ class LocalProcesses:
         self._workers = workers
 
     def run(
-        self, work: Work, job: Job, folder: Path, numbers: Sequence[int]
+        self, work: Work, folder: Path, numbers: Sequence[int]
     ) -> Iterator[tuple[int, Outcome]]:
         """See `Runner`."""
         with ProcessPoolExecutor(
@@ -81,10 +85,10 @@ class LocalProcesses:
             # A fork of a process with threads, such as Arrow's, may deadlock.
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_prepare,
-            initargs=(work, job, folder),
+            initargs=(work, folder),
         ) as pool:
-            futures = {pool.submit(_prepared, number): number for number in numbers}
             try:
+                futures = {pool.submit(_prepared, number): number for number in numbers}
                 for future in as_completed(futures):
                     yield futures[future], _checked(future.result())
             except BrokenProcessPool:
@@ -96,12 +100,16 @@ class LocalProcesses:
 _task: tuple[Work, Job, Path] | None = None
 
 
-def _prepare(work: Work, job: Job, folder: Path) -> None:
-    """Set the task of a process once, instead of with every number: a job may have many files."""
+def _prepare(work: Work, folder: Path) -> None:
+    """Set the task of a process once, instead of with every number: a job may have many files.
+
+    The process reads the job itself. A large argument would fill the pipe to a process that dies at
+    its start, and the parent would wait forever.
+    """
     global _task
-    _task = work, job, folder
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # avoids a traceback from each process
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    _task = work, Job.of_folder(folder), folder
 
 
 def _end_with_parent() -> None:
@@ -134,20 +142,20 @@ class RayCluster:
         self._retries = retries
 
     def run(
-        self, work: Work, job: Job, folder: Path, numbers: Sequence[int]
+        self, work: Work, folder: Path, numbers: Sequence[int]
     ) -> Iterator[tuple[int, Outcome]]:
         """See `Runner`."""
         ray = self._connected()
         try:
             task = ray.remote(attempted).options(num_cpus=1, max_retries=self._retries)
-            shared = ray.put(job)
+            job = ray.put(Job.of_folder(folder))
             max_running = _TASKS_PER_CPU * max(1, int(ray.cluster_resources().get("CPU", 1)))
             waiting = list(reversed(numbers))
             running: dict[object, int] = {}
             while waiting or running:
                 while waiting and len(running) < max_running:
                     number = waiting.pop()
-                    running[task.remote(work, shared, folder, number)] = number
+                    running[task.remote(work, job, folder, number)] = number
                 done, _ = ray.wait(list(running))
                 for reference in done:
                     yield running.pop(reference), _checked(ray.get(reference))
