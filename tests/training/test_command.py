@@ -265,6 +265,14 @@ def stdin_run(
 
 
 @pytest.mark.slow
+def test_a_full_disk_of_temporary_files(shell: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(" ".join(map(str, range(400_000))))
+    arguments = ("train", "a.txt", *USUAL, "--memory", "1", "--output", "out")
+    full = stdin_run(tmp_path, *arguments, limit=2000)
+    assert b"temporary files of --memory cannot be written: File too large" in full.stderr
+
+
+@pytest.mark.slow
 def test_counts_survive_a_file_that_vanishes(shell: Command, tmp_path: Path) -> None:
     """The file exists when the command starts, is gone when its turn comes, and exists again
     later."""

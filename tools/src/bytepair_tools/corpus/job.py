@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 from bytepair_tools.counts.file import metadata_of
-from bytepair_tools.shared.failure import Failure
+from bytepair_tools.shared.failure import Failure, reason
 from bytepair_tools.shared.files import write_atomically
 from bytepair_tools.shared.folders import files_below
 
@@ -87,7 +87,7 @@ class Job:
                 raise Failure(f"{twice[0]}: given twice")
             return cls(task, settings, tuple(files), tuple(Path(f).stat().st_size for f in files))
         except OSError as error:
-            raise Failure(f"{error.filename}: {error.strerror}") from None
+            raise Failure(f"{error.filename}: {reason(error)}") from None
 
     @classmethod
     def of_folder(cls, folder: Path) -> Self:
@@ -120,7 +120,7 @@ class Job:
             for leftover in folder.rglob(".part-*.parquet-*"):  # from workers that died
                 leftover.unlink()
         except OSError as error:
-            raise Failure(f"{error.filename or folder}: {error.strerror}") from None
+            raise Failure(f"{error.filename or folder}: {reason(error)}") from None
         except (ValueError, KeyError, TypeError, AttributeError):
             raise Failure(f"{known}: damaged; use another --output") from None
 

@@ -11,7 +11,7 @@ from bytepair_tools.corpus.encoding import encode_partition
 from bytepair_tools.corpus.job import INTERMEDIATE, SUCCESS_FILE, Job, Outcome, part
 from bytepair_tools.corpus.progress import Progress
 from bytepair_tools.corpus.runners import Runner, Work
-from bytepair_tools.shared.failure import Failure
+from bytepair_tools.shared.failure import Failure, reason
 from bytepair_tools.shared.files import write_atomically
 
 
@@ -48,7 +48,7 @@ def _count(job: Job, folder: Path, runner: Callable[[], Runner], progress: Progr
         try:
             intermediate.mkdir(exist_ok=True)
         except OSError as error:
-            raise Failure(f"{intermediate}: {error.strerror}") from None
+            raise Failure(f"{intermediate}: {reason(error)}") from None
         _stage(
             "partitions", count_partition, job, folder, intermediate, partitions, runner, progress
         )

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Final
 
 from bytepair_engine._core import PretokenCounts
 
-from bytepair_tools.shared.failure import Failure
+from bytepair_tools.shared.failure import Failure, reason
 from bytepair_tools.shared.files import write_atomically
 
 NAME: Final = "checkpoint"
@@ -88,7 +88,7 @@ def read_checkpoint(path: Path, settings: dict[str, Any]) -> tuple[Position, Pre
     except FileNotFoundError:
         raise Failure(f"{path}: there is no checkpoint to resume; train without --resume") from None
     except OSError as error:
-        raise Failure(f"{path}: {error.strerror}") from None
+        raise Failure(f"{path}: {reason(error)}") from None
     except (ValueError, KeyError, TypeError, binascii.Error):
         raise Failure(f"{path}: damaged; remove it, and train without --resume") from None
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from bytepair_engine._core import PretokenCounts
 
 from bytepair_tools.counts.table import GROUP_ROWS, schema, tables
-from bytepair_tools.shared.failure import Failure
+from bytepair_tools.shared.failure import Failure, reason
 from bytepair_tools.shared.files import atomic_file
 from bytepair_tools.texts.documents import Invalid
 
@@ -163,5 +163,5 @@ def opened_counts(path: Path) -> Iterator[parquet.ParquetFile]:
     except (OSError, ArrowException) as error:
         # Arrow's own input errors, such as a wrong checksum, have no errno.
         if isinstance(error, OSError) and error.errno is not None:
-            raise Failure(f"{path}: {error.strerror}") from None
+            raise Failure(f"{path}: {reason(error)}") from None
         raise Failure(f"{path}: not a Parquet file, or damaged: {error}") from None

@@ -15,7 +15,7 @@ from bytepair_engine.training.counting import BATCH_CHARACTERS, Counting, parts
 from bytepair_tools.counts import checkpoint
 from bytepair_tools.counts.checkpoint import Position
 from bytepair_tools.counts.display import Display
-from bytepair_tools.shared.failure import INTERRUPTED, Failure
+from bytepair_tools.shared.failure import INTERRUPTED, Failure, reason
 from bytepair_tools.shared.interrupts import Interrupted, Interrupts
 from bytepair_tools.texts.documents import Documents
 from bytepair_tools.texts.opening import STANDARD_INPUT
@@ -109,7 +109,7 @@ class Reading:
                 ) from None
             except OSError as error:
                 raise Failure(
-                    f"the temporary files of --memory cannot be written: {error.strerror}"
+                    f"the temporary files of --memory cannot be written: {reason(error)}"
                 ) from None
 
     def keep(self, counts: PretokenCounts, /) -> str:
@@ -169,7 +169,7 @@ def _size(file: str) -> int | None:
     try:
         return None if file == STANDARD_INPUT else Path(file).stat().st_size
     except OSError as error:
-        raise Failure(f"{file}: {error.strerror}") from None
+        raise Failure(f"{file}: {reason(error)}") from None
 
 
 def _batches(parts: Iterable[tuple[str, Position]]) -> Iterator[list[tuple[str, Position]]]:

@@ -14,7 +14,7 @@ from bytepair_engine.training.settings import Ties
 from bytepair_tools.counts.display import Display
 from bytepair_tools.counts.file import Counted, batches, read_counted
 from bytepair_tools.counts.table import add_table
-from bytepair_tools.shared.failure import INTERRUPTED, Failure
+from bytepair_tools.shared.failure import INTERRUPTED, Failure, reason
 from bytepair_tools.shared.folders import entries, is_folder
 from bytepair_tools.shared.interrupts import Interrupted, Interrupts
 
@@ -71,7 +71,7 @@ class CountFiles:
                 raise Failure("interrupted; the counts are unchanged", INTERRUPTED) from None
             except OSError as error:
                 raise Failure(
-                    f"the temporary files of --memory cannot be written: {error.strerror}"
+                    f"the temporary files of --memory cannot be written: {reason(error)}"
                 ) from None
 
     def keep(self, _counts: PretokenCounts, /) -> str:

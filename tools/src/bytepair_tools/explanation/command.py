@@ -32,7 +32,7 @@ from bytepair_tools.shared.encodings import (
     allowed_special,
     one_encoding,
 )
-from bytepair_tools.shared.failure import USAGE, Failure
+from bytepair_tools.shared.failure import USAGE, Failure, reason
 from bytepair_tools.shared.files import write_atomically
 from bytepair_tools.shared.table import counted
 from bytepair_tools.shared.visible import visible, visible_bytes
@@ -101,7 +101,7 @@ def _flagged(path: Path, name: str) -> list[int]:
     try:
         ids = tomllib.loads(path.read_text(encoding="utf-8"))["flagged_tokens"][name]
     except OSError as error:
-        raise Failure(f"{path}: cannot be read: {error.strerror}") from None
+        raise Failure(f"{path}: cannot be read: {reason(error)}") from None
     except (ValueError, KeyError, TypeError):
         raise Failure(f"{path}: not TOML with a table flagged_tokens that has {name}") from None
     if not isinstance(ids, list) or not all(type(token_id) is int for token_id in ids):

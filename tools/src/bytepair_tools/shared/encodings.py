@@ -13,7 +13,7 @@ from typing import Literal
 from bytepair_engine import Encoding, EncodingSpec, UnknownEncoding, get_encoding, load_encoding
 from bytepair_engine.inspection import Inspection, inspect_file
 
-from bytepair_tools.shared.failure import Failure
+from bytepair_tools.shared.failure import Failure, reason
 
 #: The help text of ENCODING.
 ENCODING_HELP = (
@@ -102,7 +102,7 @@ def declared_encodings(path: Path) -> list[Encoding]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise Failure(f"{path}: {error.strerror}") from None
+        raise Failure(f"{path}: {reason(error)}") from None
     except ValueError as error:
         raise Failure(f"{path}: not TOML: {error}") from None
     tables = content.get("encodings")

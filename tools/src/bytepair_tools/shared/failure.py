@@ -24,6 +24,11 @@ class Failure(Exception):
         self.status = status
 
 
+def reason(error: OSError) -> str:
+    """Return the reason of an error; those of Arrow and of the engine's core have only a text."""
+    return error.strerror or str(error)
+
+
 def run_command(name: str, work: Callable[[], int]) -> int:
     """Run a command, and print its error if it fails.
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from bytepair_tools.shared.failure import Failure
+from bytepair_tools.shared.failure import Failure, reason
 
 
 @contextlib.contextmanager
@@ -32,7 +32,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         Path(temporary).replace(path)
         temporary = None
     except OSError as error:
-        raise Failure(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise Failure(f"{path}: cannot be written: {reason(error)}") from None
     finally:
         if temporary is not None:
             with contextlib.suppress(OSError):

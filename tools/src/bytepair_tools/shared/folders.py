@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from bytepair_tools.shared.failure import Failure
+from bytepair_tools.shared.failure import Failure, reason
 
 
 def entries(folder: Path) -> list[Path]:
@@ -18,7 +18,7 @@ def entries(folder: Path) -> list[Path]:
     try:
         return sorted(folder.iterdir())
     except OSError as error:
-        raise Failure(f"{folder}: {error.strerror}") from None
+        raise Failure(f"{folder}: {reason(error)}") from None
 
 
 def is_folder(path: Path) -> bool:
@@ -30,7 +30,7 @@ def is_folder(path: Path) -> bool:
     try:
         mode = path.stat().st_mode
     except OSError as error:
-        raise Failure(f"{path}: {error.strerror}") from None
+        raise Failure(f"{path}: {reason(error)}") from None
     if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
         raise Failure(f"{path}: neither a regular file nor a folder")
     return stat.S_ISDIR(mode)

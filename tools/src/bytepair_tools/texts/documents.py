@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal
 
-from bytepair_tools.shared.failure import Failure
+from bytepair_tools.shared.failure import Failure, reason
 from bytepair_tools.texts.opening import CHUNK_BYTES, STANDARD_INPUT, opened, shown
 from bytepair_tools.texts.parquet_rows import parquet_rows
 
@@ -227,6 +227,6 @@ def _named(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise Failure(f"{shown(name)}: {error.strerror or error}") from None
+        raise Failure(f"{shown(name)}: {reason(error)}") from None
     except (EOFError, zlib.error) as error:
         raise Failure(f"{shown(name)}: incomplete: {error}") from None

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from bytepair_tools.shared.failure import Failure
+from bytepair_tools.shared.failure import Failure, reason
 from bytepair_tools.texts.opening import STANDARD_INPUT, shown
 
 if TYPE_CHECKING:
@@ -70,5 +70,5 @@ def parquet_rows(
         raise Failure(f"{shown(name)}: a text is not UTF-8: {error.reason}") from None
     except ArrowException as error:
         raise Failure(f"{shown(name)}: not a Parquet file: {error}") from None
-    except OSError as error:  # also Arrow's own errors, which have no strerror
-        raise Failure(f"{shown(name)}: {error.strerror or error}") from None
+    except OSError as error:
+        raise Failure(f"{shown(name)}: {reason(error)}") from None

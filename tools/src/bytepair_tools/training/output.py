@@ -8,7 +8,7 @@ from typing import Final
 
 from bytepair_engine import EncodingSpec, VocabularyError
 
-from bytepair_tools.shared.failure import USAGE, Failure
+from bytepair_tools.shared.failure import USAGE, Failure, reason
 
 CONFIGURATION: Final = "bytepair.toml"
 TOKENIZER_JSON: Final = "tokenizer.json"
@@ -42,6 +42,6 @@ def create_folder(folder: Path, files: Sequence[str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         existing = [file for file in files if (folder / file).exists()]
     except OSError as error:
-        raise Failure(f"{folder}: {error.strerror}") from None
+        raise Failure(f"{folder}: {reason(error)}") from None
     if existing:
         raise Failure(f"{folder}: {existing[0]} already exists; use another --output")
