@@ -121,6 +121,24 @@ def test_invalid_utf8_is_rejected_replaced_or_skipped(
 
 
 @pytest.mark.parametrize(
+    ("invalid", "message"),
+    [("replace", "2 documents with replacements, 0 skip"), ("skip", "replacements, 2 skipped")],
+)
+def test_invalid_documents_are_reported_once(
+    shell: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, invalid: str, message: str
+) -> None:
+    """Also those of a file that is read again from its start."""
+    monkeypatch.setattr("bytepair_tools.counts.reading.BATCH_CHARACTERS", 1)
+    rows = b'{"text": "\\ud800"}\n{"text": "a word"}\n'
+    (tmp_path / "a.jsonl").write_bytes(rows)
+    (tmp_path / "b.jsonl").write_bytes(rows + b'{"text": ?? }\n')
+    train = ("train", "a.jsonl", "b.jsonl", *USUAL, "--invalid", invalid, "--output", "out")
+    shell(*train, status=1, errors="b.jsonl, line 3: not JSON")
+    (tmp_path / "b.jsonl").write_bytes(rows + b'{"text": ""}\n\n')
+    shell(*train, "--resume", errors=message)
+
+
+@pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("no.txt", None, "no.txt: No such file or directory"),

@@ -21,19 +21,19 @@ from bytepair_tools.shared.failure import Failure, reason
 from bytepair_tools.shared.files import write_atomically
 
 NAME: Final = "checkpoint"
-_VERSION: Final = 2
+_VERSION: Final = 3
 _SLICE: Final = 1 << 16
 
 
 @dataclass
 class Position:
-    """A position in the texts.
+    """A position in the texts. The documents of a partly counted file are read and reported again.
 
     Attributes:
         file: Number of files that are completely counted.
         parts: Number of parts of the next file that are counted.
-        replaced: Number of documents with replaced bytes that were not UTF-8.
-        skipped: Number of skipped documents.
+        replaced: Number of documents in these files with replaced bytes that were not UTF-8.
+        skipped: Number of skipped documents in these files.
     """
 
     file: int = 0

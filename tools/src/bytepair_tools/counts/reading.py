@@ -155,6 +155,7 @@ class Reading:
         documents = self.documents
         for number in range(start.file, len(self.files)):
             skip = start.parts if number == start.file else 0
+            replaced, skipped = documents.replaced, documents.skipped
             all_parts = (
                 part
                 for document in documents.read(self.files[number])
@@ -162,7 +163,7 @@ class Reading:
             )
             for done, part in enumerate(all_parts, 1):
                 if done > skip:
-                    yield part, Position(number, done, documents.replaced, documents.skipped)
+                    yield part, Position(number, done, replaced, skipped)
 
 
 def _size(file: str) -> int | None:
