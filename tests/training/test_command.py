@@ -171,6 +171,18 @@ def test_wrong_arguments(shell: Command, tmp_path: Path) -> None:
     shell("extend", "r9k_base", "--special", "x", "--output", "y", status=1, errors="unknown enc")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("train", "-", "-", *USUAL, "--output", "out"),
+        ("count-pretokens", "-", "-", "--pattern", "gpt2", "--output", "out"),
+        ("evaluate", "gpt2", "--on", "-", "-"),
+    ],
+)
+def test_standard_input_is_read_once(shell: Command, arguments: tuple[str, ...]) -> None:
+    shell(*arguments, status=2, errors="standard input: given twice")
+
+
 def test_no_existing_file_is_replaced(shell: Command, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("some text")
     train = ("train", "a.txt", "--vocab-size", "258", "--pattern", "gpt2", "--output")

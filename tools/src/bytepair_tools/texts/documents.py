@@ -5,13 +5,13 @@ from __future__ import annotations
 import codecs
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal
 
-from bytepair_tools.shared.failure import Failure, reason
+from bytepair_tools.shared.failure import USAGE, Failure, reason
 from bytepair_tools.texts.opening import CHUNK_BYTES, STANDARD_INPUT, opened, shown
 from bytepair_tools.texts.parquet_rows import parquet_rows
 
@@ -74,12 +74,14 @@ class Documents:
                     case _:
                         yield from self._json_lines(file, name)
 
-    def size(self, names: Iterable[str]) -> int | None:
+    def size(self, names: Sequence[str]) -> int | None:
         """Return the number of bytes of text in files; None if it is not known before reading.
 
         Raises:
-            Failure: A file does not exist.
+            Failure: A file does not exist, or standard input is given twice.
         """
+        if names.count(STANDARD_INPUT) > 1:
+            raise Failure(f"{shown(STANDARD_INPUT)}: given twice", USAGE)
         size, is_known = 0, True
         for name in names:
             if name == STANDARD_INPUT:
