@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
@@ -32,6 +32,10 @@ use crate::socket::Rewound;
 /// of its connection (h2 0.4.20). h2 alone waits for the acknowledgement of a PING, which grpc's
 /// clients may send before calls that have begun.
 const GOAWAY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Minimum age of a connection that gets GOAWAY. A client of gRPC's C core (1.85) that reads it together
+/// with the first SETTINGS still begins calls, which fail until the connection is closed.
+const MIN_AGE: Duration = Duration::from_millis(200);
 
 /// The state that all connections share.
 pub struct Shared {
@@ -97,13 +101,21 @@ where
         Box::pin(http1(settings).serve_connection(io, service))
     };
     async move {
+        let began = Instant::now();
         let age = shared.settings.max_connection_age;
         let mut age = age.map(|age| Box::pin(tokio::time::sleep(age)));
         let (mut is_told, mut last_goaway) = (false, None);
         loop {
             let closes = tokio::select! {
                 _ = connection.as_mut() => return,
-                stops = draining.begun() => stops,
+                stops = draining.begun() => {
+                    let wait = MIN_AGE.saturating_sub(began.elapsed());
+                    if !stops && !wait.is_zero() {
+                        age = Some(Box::pin(tokio::time::sleep(wait)));
+                        continue;
+                    }
+                    stops
+                }
                 () = reached(&mut age) => false,
                 () = reached(&mut last_goaway) => true,
                 () = peer.evicted.notified() => {
