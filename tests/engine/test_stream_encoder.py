@@ -354,6 +354,19 @@ def test_a_finished_stream_accepts_no_more(load: Any) -> None:
             call()
 
 
+@pytest.mark.parametrize("piece", [None, 5])
+def test_a_piece_of_another_type_is_rejected(load: Any, piece: Any) -> None:
+    encoding = load("cl100k_base")
+    for feed in (
+        StreamEncoder(encoding).feed,
+        StreamEncoder(encoding).feed_packed,
+        StreamCounter(encoding).feed,
+    ):
+        feed("hello")
+        with pytest.raises(TypeError, match="piece must be str or bytes"):
+            feed(piece)
+
+
 def test_names_that_are_no_special_tokens_are_ignored(load: Any) -> None:
     """Whatever their type, as in `encode`; and an iterator of names is read once."""
     encoding = load("cl100k_base")

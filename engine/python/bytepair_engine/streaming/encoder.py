@@ -113,16 +113,16 @@ class _TextStream:
         """Whether the stream has ended: after `finish` or an error."""
         return self._closed
 
-    def _run(self, piece: str | bytes | None, work: Callable[[str, str], R]) -> R:
-        """Call `work` with the preceding character and with the text that `piece` completes. None
-        ends the stream."""
+    def _run(self, piece: str | bytes, work: Callable[[str, str], R], *, last: bool = False) -> R:
+        """Call `work` with the preceding character and with the text that `piece` completes; if it
+        is the last piece, which is empty, with the buffered text."""
         with self._lock:
             if self._closed:
                 raise StreamFinished
             self._closed = True  # an error ends the stream
             splitter = self._splitter
             start = splitter.bytes_returned
-            text = splitter.finish() if piece is None else splitter.feed(piece)
+            text = splitter.finish() if last else splitter.feed(piece)
             # Only at the start: within the stream, text never ends within a name.
             if start == 0 and self._special.across(self._before + text, len(self._before)) == 0:
                 raise InvalidOption("preceding_text", "must not end within a special token")
@@ -133,7 +133,7 @@ class _TextStream:
                 raise SpecialTokenFound(error.token, offset) from None
             if text and self.encoding.pipeline is not None:
                 self._before = text[-1]
-            self._closed = piece is None
+            self._closed = last
             return result
 
 
@@ -221,20 +221,22 @@ class StreamEncoder(_TextStream):
             InvalidUnicode: The last character is incomplete.
             StreamFinished: The stream has ended by `finish` or an error.
         """
-        return self._step(None, self.encoding.encode, list)
+        return self._step("", self.encoding.encode, list, last=True)
 
     def finish_packed(self) -> bytes:
         """End the text, and return packed ids; see `finish` and `Encoding.encode_packed`."""
-        return self._step(None, self.encoding.encode_packed, pack)
+        return self._step("", self.encoding.encode_packed, pack, last=True)
 
     def _step(
         self,
-        piece: str | bytes | None,
+        piece: str | bytes,
         encode: Callable[..., A],
         convert: Callable[[Sequence[int]], A],
+        *,
+        last: bool = False,
     ) -> A:
-        """Return the ids of the text that `piece` completes, by `encode`. `convert` converts the
-        template's ids to the same form. None ends the text."""
+        """Return the ids of the text that `piece` completes, by `encode`; see `_run`. `convert`
+        converts the template's ids to the same form."""
 
         def work(before: str, text: str) -> A:
             ids = self._options(encode, before + text)
@@ -244,9 +246,9 @@ class StreamEncoder(_TextStream):
                 return ids
             first = () if self._begun else self._template.before
             self._begun = True
-            return convert(first) + ids + convert(self._template.after if piece is None else ())
+            return convert(first) + ids + convert(self._template.after if last else ())
 
-        return self._run(piece, work)
+        return self._run(piece, work, last=last)
 
     def _options(self, encode: Callable[..., R], text: str) -> R:
         return encode(text, allowed_special=self._allowed, disallowed_special=self._disallowed)
@@ -324,7 +326,7 @@ class StreamCounter(_TextStream):
         if self.limit_exceeded:
             self._closed = True
             return self.count
-        return self._run(None, self._add)
+        return self._run("", self._add, last=True)
 
     def _add(self, before: str, text: str) -> int:
         extra = self._count(before, None) if before else 0
