@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import tracemalloc
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -256,6 +258,16 @@ def test_the_memory_of_seen_characters_is_bounded(tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert grown < 2 << 20, (SEED, grown)
+
+
+def test_streams_do_not_keep_their_encoding_alive(backend: BackendName, tmp_path: Path) -> None:
+    encoding = load("an end of word", tmp_path, backend)
+    ids = StreamEncoder(encoding).feed("hello world ")
+    StreamDecoder(encoding).feed(ids)
+    alive = weakref.ref(encoding)
+    del encoding
+    gc.collect()
+    assert alive() is None
 
 
 @pytest.mark.parametrize("kind", ["an end of word", "words, unknown fused", "words, unknown"])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from itertools import islice
 from threading import Lock
 from typing import Any, Final, Generic, Literal, TypeVar, cast, overload
+from weakref import WeakKeyDictionary
 
 from bytepair_engine.backends.interface import DecodeErrors
 from bytepair_engine.encoding import Encoding, check_encoding
@@ -24,8 +24,9 @@ from bytepair_engine.streaming.utf8 import Utf8Decoder
 
 T = TypeVar("T", str, bytes)
 
-#: Number of encodings whose decoded tokens are cached.
-_MAX_CACHED_ENCODINGS: Final = 16
+#: The decoded tokens of each encoding, which its streams share and fill: ordinary tokens that are
+#: whole characters.
+_WHOLE_TEXTS: Final[WeakKeyDictionary[Encoding, dict[int, str]]] = WeakKeyDictionary()
 
 
 class StreamDecoder(Generic[T]):
@@ -130,7 +131,7 @@ class StreamDecoder(Generic[T]):
             raise InvalidOption("errors", 'cannot be "strict" together with as_bytes')
         check_encoding(encoding)
         self._encoding: Final[Encoding] = encoding
-        self._whole: Final[dict[int, Any]] = _whole_texts(encoding)
+        self._whole: Final[dict[int, Any]] = _WHOLE_TEXTS.setdefault(encoding, {})
         self._skip: Final = skip_special_tokens
         self._lock: Final = Lock()
         self._closed = False
@@ -358,13 +359,6 @@ class StreamDecoder(Generic[T]):
             if size <= 0:
                 return i + 1
         return len(ids)
-
-
-@lru_cache(_MAX_CACHED_ENCODINGS)
-def _whole_texts(encoding: Encoding) -> dict[int, str]:  # noqa: ARG001
-    """Return the cache of decoded tokens of an encoding, which its streams share and fill. It
-    contains ordinary tokens that are whole characters."""
-    return {}
 
 
 def _integers(ids: Iterable[int]) -> list[int]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from threading import Lock
 from typing import Final, TypeVar
+from weakref import WeakKeyDictionary
 
 from bytepair_engine.backends.varint import pack
 from bytepair_engine.encoding import Encoding, check_encoding
@@ -20,8 +20,8 @@ from bytepair_engine.vocabulary.special_sets import SpecialTokens, chosen_names
 #: Default limit of the buffered text of a stream.
 DEFAULT_MAX_PENDING_BYTES: Final = 2**20
 
-#: Number of encodings whose split points are cached.
-_MAX_CACHED_ENCODINGS: Final = 64
+#: The split points of pipelines.
+_OF_PIPELINES: Final[WeakKeyDictionary[Encoding, SplitPoints | None]] = WeakKeyDictionary()
 
 R = TypeVar("R")
 #: Ids as a list, or packed.
@@ -34,12 +34,13 @@ def can_stream(encoding: Encoding) -> bool:
     return split_points(encoding) is not None
 
 
-@lru_cache(_MAX_CACHED_ENCODINGS)
 def split_points(encoding: Encoding) -> SplitPoints | None:
     """Return the split points of `encoding`; None if they are not known."""
     if encoding.pipeline is None:
         return split_points_of(encoding.pattern)
-    return pipeline_split_points(encoding.pipeline)
+    if encoding not in _OF_PIPELINES:
+        _OF_PIPELINES[encoding] = pipeline_split_points(encoding.pipeline)
+    return _OF_PIPELINES[encoding]
 
 
 class _TextStream:
