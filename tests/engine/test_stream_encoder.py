@@ -3,8 +3,10 @@ policy; and a setting bounds the memory."""
 
 from __future__ import annotations
 
+import copy
+import pickle
 import tracemalloc
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import pairwise, repeat
 from typing import Any
@@ -18,6 +20,7 @@ from bytepair_engine import (
     PieceTooLong,
     SpecialTokenFound,
     StreamCounter,
+    StreamDecoder,
     StreamEncoder,
     StreamFinished,
     can_stream,
@@ -352,6 +355,13 @@ def test_a_finished_stream_accepts_no_more(load: Any) -> None:
     for call in (encoder.finish, lambda: encoder.feed("x")):
         with pytest.raises(StreamFinished):
             call()
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_stream_cannot_be_copied(load: Any, copied: Callable[[Any], Any]) -> None:
+    for kind in (StreamEncoder, StreamCounter, StreamDecoder):
+        with pytest.raises(TypeError, match=f"a {kind.__name__} cannot be copied"):
+            copied(kind(load("cl100k_base")))
 
 
 @pytest.mark.parametrize("piece", [None, 5])

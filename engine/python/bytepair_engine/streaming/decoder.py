@@ -19,6 +19,7 @@ from bytepair_engine.errors import (
     UnknownTokenId,
 )
 from bytepair_engine.pipeline.decoding import DecoderState
+from bytepair_engine.streaming.no_copies import NoCopies
 from bytepair_engine.streaming.stop_strings import StopMatcher, compile_stops
 from bytepair_engine.streaming.utf8 import Utf8Decoder
 
@@ -29,7 +30,7 @@ T = TypeVar("T", str, bytes)
 _WHOLE_TEXTS: Final[WeakKeyDictionary[Encoding, dict[int, str]]] = WeakKeyDictionary()
 
 
-class StreamDecoder(Generic[T]):
+class StreamDecoder(NoCopies, Generic[T]):
     """Decodes a stream of ids.
 
     The joined results of `feed` and `finish` equal `Encoding.decode` of all ids, up to the first

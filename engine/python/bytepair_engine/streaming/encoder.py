@@ -11,6 +11,7 @@ from bytepair_engine.backends.varint import pack
 from bytepair_engine.encoding import Encoding, check_encoding
 from bytepair_engine.errors import InvalidOption, SpecialTokenFound, StreamFinished, check_least
 from bytepair_engine.pipeline.definition import NO_TEMPLATE
+from bytepair_engine.streaming.no_copies import NoCopies
 from bytepair_engine.streaming.pipeline_split_points import pipeline_split_points
 from bytepair_engine.streaming.split_points import SplitPoints, split_points_of
 from bytepair_engine.streaming.splitter import StreamSplitter
@@ -43,7 +44,7 @@ def split_points(encoding: Encoding) -> SplitPoints | None:
     return _OF_PIPELINES[encoding]
 
 
-class _TextStream:
+class _TextStream(NoCopies):
     """The common base of streams that encode or count.
 
     Attributes:
