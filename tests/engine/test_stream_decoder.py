@@ -113,6 +113,18 @@ def test_a_prefill_that_ends_inside_a_character_gives_no_text(load: Any) -> None
     assert deltas(decoder, smile[2:] + encoding.encode("!")) == ["", "🙂", "!", ""]
 
 
+def test_a_prefill_that_can_be_read_only_once(load: Any) -> None:
+    encoding = load("cl100k_base")
+    ids: Any = iter([*ids_of_bytes(encoding, "🙂".encode())[:3], -5])
+    with pytest.raises(UnknownTokenId) as caught:
+        StreamDecoder(encoding, prefill_ids=ids)
+    assert (caught.value.token_id, caught.value.index) == (-5, 3)
+    wrong: Any
+    for wrong in (None, 5, "12"):
+        with pytest.raises(TypeError, match="prefill_ids: "):
+            StreamDecoder(encoding, prefill_ids=wrong)
+
+
 @pytest.mark.parametrize("token_id", [-1, 4294967295, 2**32, 2**70])
 def test_ids_out_of_range_are_typed_errors_after_the_text(load: Any, token_id: int) -> None:
     """vLLM #17448, #24159, #21951; SGLang #29820; Dynamo #9012: exception, 500, panic text."""

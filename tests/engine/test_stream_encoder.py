@@ -343,6 +343,7 @@ def test_options_outside_their_domain_are_rejected(load: Any) -> None:
         lambda: StreamEncoder(encoding, allowed_special="<|endoftext|>"),
         lambda: StreamEncoder(encoding, disallowed_special=[""]),
         lambda: StreamEncoder(encoding, max_pending_bytes=0),
+        lambda: StreamEncoder(encoding, preceding_text="a\ud800"),
         lambda: StreamCounter(encoding, limit=-1),
     ):
         with pytest.raises(InvalidOption):
@@ -355,6 +356,12 @@ def test_a_finished_stream_accepts_no_more(load: Any) -> None:
     for call in (encoder.finish, lambda: encoder.feed("x")):
         with pytest.raises(StreamFinished):
             call()
+
+
+@pytest.mark.parametrize("text", [None, 5, b"a", ["a"]])
+def test_a_preceding_text_of_another_type_is_rejected(load: Any, text: Any) -> None:
+    with pytest.raises(TypeError, match="preceding_text must be str"):
+        StreamEncoder(load("cl100k_base"), preceding_text=text)
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])

@@ -152,6 +152,8 @@ class StreamDecoder(NoCopies, Generic[T]):
         # soon as, the bytes of a token no longer depend on its position.
         self._state = None if encoding.decoder is None else DecoderState(encoding.decoder)
         self._state_before = self._state
+        if not isinstance(prefill_ids, (list, tuple)):
+            prefill_ids = _integers(prefill_ids, "prefill_ids")
         context, _ = self._bytes_of(prefill_ids)
         if self.fault is not None:
             raise self.fault
@@ -362,12 +364,12 @@ class StreamDecoder(NoCopies, Generic[T]):
         return len(ids)
 
 
-def _integers(ids: Iterable[int]) -> list[int]:
+def _integers(ids: Iterable[int], option: str = "ids") -> list[int]:
     """Return ids of other types as integers: some, such as tensors, are not equal to these."""
     try:
         return [*map(operator.index, ids)]
     except TypeError as error:
-        raise TypeError(f"ids: {error}") from None
+        raise TypeError(f"{option}: {error}") from None
 
 
 def _stop_matcher(stop: Collection[str], empty: T, *, include_stop: bool) -> StopMatcher[T] | None:

@@ -9,7 +9,14 @@ from weakref import WeakKeyDictionary
 
 from bytepair_engine.backends.varint import pack
 from bytepair_engine.encoding import Encoding, check_encoding
-from bytepair_engine.errors import InvalidOption, SpecialTokenFound, StreamFinished, check_least
+from bytepair_engine.errors import (
+    InvalidOption,
+    SpecialTokenFound,
+    StreamFinished,
+    check_least,
+    check_type,
+    has_surrogate,
+)
 from bytepair_engine.pipeline.definition import NO_TEMPLATE
 from bytepair_engine.streaming.no_copies import NoCopies
 from bytepair_engine.streaming.pipeline_split_points import pipeline_split_points
@@ -81,6 +88,9 @@ class _TextStream(NoCopies):
                 "text can be split",
             )
         check_least("max_pending_bytes", max_pending_bytes, 1)
+        check_type("preceding_text", preceding_text, str, "str")
+        if has_surrogate(preceding_text[-1:]):  # no other character is read
+            raise InvalidOption("preceding_text", "ends with a lone surrogate")
         every = frozenset(encoding.special_tokens)
         allowed, rejected = chosen_names(every, allowed_special, disallowed_special)
         self.encoding: Final = encoding
