@@ -169,6 +169,21 @@ def test_text_beyond_an_exceeded_limit_is_not_read(load: Any) -> None:
     assert counter.finish() == 2
 
 
+def test_a_count_beyond_its_limit_ends_as_any_other(load: Any) -> None:
+    counter, mistaken = (StreamCounter(load("cl100k_base"), limit=0) for _ in range(2))
+    for each in (counter, mistaken):
+        each.feed("one two three ")
+        assert each.limit_exceeded
+    assert counter.finish() == 1
+    number: Any = 5
+    with pytest.raises(TypeError, match="piece must be str or bytes"):
+        mistaken.feed(number)
+    for each in (counter, mistaken):
+        for call in (each.finish, lambda: each.feed("x")):  # noqa: B023
+            with pytest.raises(StreamFinished):
+                call()
+
+
 @pytest.mark.slow
 def test_a_disallowed_special_token_is_found_across_pieces(encoding: Encoding) -> None:
     encoder = StreamEncoder(encoding)

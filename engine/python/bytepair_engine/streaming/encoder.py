@@ -318,14 +318,14 @@ class StreamCounter(_TextStream):
         """Count the next piece of the text.
 
         Args:
-            piece: Text of any length, or UTF-8 bytes that may end within a character. Ignored
+            piece: Text of any length, or UTF-8 bytes that may end within a character. Not read
                 once the limit is exceeded.
         Returns:
             `count`.
         Raises:
             The errors of `StreamEncoder.feed`.
         """
-        return self.count if self.limit_exceeded else self._run(piece, self._add)
+        return self._ignore(piece) if self.limit_exceeded else self._run(piece, self._add)
 
     def finish(self) -> int:
         """End the text.
@@ -336,9 +336,18 @@ class StreamCounter(_TextStream):
             The errors of `StreamEncoder.finish`.
         """
         if self.limit_exceeded:
-            self._closed = True
-            return self.count
+            return self._ignore("", last=True)
         return self._run("", self._add, last=True)
+
+    def _ignore(self, piece: str | bytes, *, last: bool = False) -> int:
+        """Return the count, without reading `piece`. Otherwise as `_run`."""
+        with self._lock:
+            if self._closed:
+                raise StreamFinished
+            self._closed = True
+            check_type("piece", piece, str | bytes, "str or bytes")
+            self._closed = last
+            return self.count
 
     def _add(self, before: str, text: str) -> int:
         extra = self._count(before, None) if before else 0
