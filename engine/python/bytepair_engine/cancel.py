@@ -21,7 +21,9 @@ class CancelScope:
     Cancelled work raises Cancelled within a few milliseconds, even in the middle of a large text
     or a batch. Work started in the block afterwards raises it at once.
 
-    Each scope serves one block. Blocks of one thread do not nest.
+    Each scope serves one block. Blocks of one thread do not nest. A block applies to its thread, so
+    in asyncio it must not `await`: other tasks run meanwhile, and their work would be cancelled.
+    Enter the scope in the function that another thread runs, such as by `asyncio.to_thread`.
 
     >>> from bytepair_engine.toy import toy
     >>> scope = CancelScope()
