@@ -57,6 +57,22 @@ def test_an_overlap_goes_to_the_leftmost(prefixes: Encoding) -> None:
     assert prefixes.encode("aab", allowed_special={"ab"})[1:] == [60002]
 
 
+@pytest.mark.parametrize("name", [A, "ordinary"])
+def test_the_error_of_a_disallowed_name_says_what_helps(prefixes: Encoding, name: str) -> None:
+    """To allow a name does not help while it is disallowed."""
+    allowed, disallowed = {name}, {name, AB}
+    with pytest.raises(SpecialTokenFound) as caught:
+        prefixes.encode(name, allowed_special=allowed, disallowed_special=disallowed)
+    assert str(caught.value) == (
+        f"the text contains the special token {name!r} at byte 0; remove it from "
+        "disallowed_special, such as by disallowed_special=(), to encode it as ordinary text; "
+        f'if that is "all", allowed_special={{{name!r}}} allows it'
+    )
+    for names in (disallowed - {name}, ()):
+        assert prefixes.encode(name, disallowed_special=names) == prefixes.encode_ordinary(name)
+    assert prefixes.encode(A, allowed_special={A}) == [60000]
+
+
 def test_disallowed_tokens_are_searched_first(prefixes: Encoding) -> None:
     with pytest.raises(SpecialTokenFound) as caught:
         prefixes.encode(f"é{AB}", allowed_special={AB}, disallowed_special={A})

@@ -97,8 +97,9 @@ class SpecialTokenFound(BytepairError, ValueError):
         if self.index is not None:
             return f"message {self.index}: {found}disallowed_special=() encodes it as ordinary text"
         return (
-            f"{found}allow it by allowed_special={{{self.token!r}}}, or encode it as ordinary text "
-            "by disallowed_special=()"
+            f"{found}remove it from disallowed_special, such as by disallowed_special=(), to "
+            f'encode it as ordinary text; if that is "all", allowed_special={{{self.token!r}}} '
+            "allows it"
         )
 
 
