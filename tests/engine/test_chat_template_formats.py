@@ -81,6 +81,24 @@ def test_only_declared_options_and_encodings_are_accepted() -> None:
         count_chat(chat, encoding=get_encoding("o200k_base"), format=chosen)
 
 
+@pytest.mark.parametrize(
+    ("given", "option"),
+    [
+        ({"encodings": "cl100k_base"}, "encodings"),
+        ({"options": {"think": "true"}}, "options.think"),
+        ({"options": {"think": []}}, "options.think"),
+    ],
+)
+def test_one_string_is_no_list_of_names(given: dict[str, Any], option: str, tmp_path: Any) -> None:
+    file = tmp_path / "template.jinja"
+    file.write_text("x")
+    with pytest.raises(InvalidOption) as caught:
+        TemplateFormat("mine", "x", **given)
+    assert caught.value.option == option
+    with pytest.raises(InvalidOption):
+        load_template("mine", file, **given)
+
+
 def test_templates_are_loaded_from_files(tmp_path: Any) -> None:
     config = tmp_path / "tokenizer_config.json"
     config.write_text(

@@ -36,6 +36,7 @@ def load_template(
         arguments: See `TemplateFormat`.
     Raises:
         BadTemplate: The file or its template is invalid, or its hash differs.
+        InvalidOption: See `TemplateFormat`.
         OSError: The file cannot be read.
     """
     path = Path(file)

@@ -106,14 +106,18 @@ class TemplateFormat(ChatFormat):
             source: Description of the origin.
         Raises:
             BadTemplate: The template is invalid, or uses features that chat templates lack.
+            InvalidOption: `encodings` or the values of an option are one string, or an option has
+                no values.
         """
         self.name = name
         self.source = source or "a chat template"
         self.audience = "models whose chat template this is"
-        self.option_values = {key: tuple(values) for key, values in (options or {}).items()}  # type: ignore[misc]
+        self.option_values = {  # type: ignore[misc]
+            key: _values(key, values) for key, values in (options or {}).items()
+        }
         self._template_text = template
         self._variables = {key: _constants(value) for key, value in (variables or {}).items()}
-        self._encodings = frozenset(encodings)
+        self._encodings = frozenset(_strings("encodings", encodings))
         self._arguments = arguments
         if len(template) > MAX_SOURCE:
             raise BadTemplate(name, None, f"more than {MAX_SOURCE} characters")
@@ -269,6 +273,20 @@ class TemplateFormat(ChatFormat):
             return parse(text)
         except NotJson:
             raise InvalidChat(index, "tool_calls", "not_json") from None
+
+
+def _strings(option: str, strings: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(strings, str):  # its characters would be the strings
+        raise InvalidOption(option, "must be a collection of strings, not one string")
+    return tuple(strings)
+
+
+def _values(key: str, values: Iterable[str]) -> tuple[str, ...]:
+    """Return the values of an option, of which the first is the default."""
+    found = _strings(f"options.{key}", values)
+    if not found:
+        raise InvalidOption(f"options.{key}", "must have a value, its default")
+    return found
 
 
 def _constants(value: Any) -> Any:
