@@ -30,8 +30,8 @@ FACTS: dict[str, tuple[dict[str, str], dict[str, object]]] = {
         {"encoding": "x", "format": "y", "expected": "sha256:1", "actual": "sha256:2"},
     ),
     "SPECIAL_TOKEN_IN_TEXT": (
-        {"token": "<|a|>", "byte_offset": "12"},
-        {"token": "<|a|>", "byte_offset": 12},
+        {"token": "<|a|>", "byte_offset": "12", "index": "3"},
+        {"token": "<|a|>", "byte_offset": 12, "index": 3},
     ),
     "UNKNOWN_TOKEN_ID": ({"id": "7", "index": "3"}, {"id": 7, "index": 3}),
     "INVALID_UTF8": ({"byte_offset": "0"}, {"byte_offset": 0}),

@@ -119,8 +119,11 @@ def test_a_call_before_the_encodings_are_loaded_waits_for_them() -> None:
                 assert len(gc.get_objects()) < gc.get_freeze_count() / 10
                 assert tokenizer_pb2.CountResponse.FromString(await count).count == 1
                 assert (await check(channel)(ask)).status == SERVING
+                stub: Any = health_pb2_grpc.HealthStub(channel)
+                watch = stub.Watch(ask)
+                assert (await watch.read()).status == SERVING
                 await server.drain()
-                assert (await check(channel)(ask)).status == NOT_SERVING
+                assert (await watch.read()).status == NOT_SERVING
         finally:
             assert await server.stop()
 
