@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from time import sleep
 
 import grpc
 import pytest
@@ -29,6 +30,7 @@ from bytepair_client._options import DEFAULT_TIMEOUT_S
 from conftest import Serve
 from support.clients import Clients
 from support.scripted import Answer, Held, ScriptedServer, fail, ok
+from support.streaming import Talk, decode_config
 
 REFUSED = fail(grpc.StatusCode.UNAVAILABLE, "not now")
 #: https://github.com/grpc/grpc/issues/41785
@@ -155,6 +157,23 @@ def test_a_list_of_addresses_and_a_unix_socket_are_served(serve: Serve, tmp_path
     serve("--transport", "native", "--grpc-address", socket)
     with TokenizerClient(socket) as client:
         assert client.count("hello world", encoding="cl100k_base") == 2
+
+
+@pytest.mark.slow
+def test_a_client_leaves_a_server_that_drains(serve: Serve, clients: Clients) -> None:
+    """It refuses connections: otherwise the client would come back as long as it drains."""
+    flags = ("--workers", "2", "--stream-grace-seconds", "600")
+    first, second = serve(*flags), serve(*flags)
+    target = f"ipv4:{first.target},{second.target}"
+    client = clients(target, encoding="cl100k_base", max_attempts=1)
+    talk = Talk(first.stub.DecodeStream)
+    talk.say(decode_config())
+    first.terminate()
+    first.wait_for_log("draining", open_streams=1)
+    sleep(1)  # until the client has read GOAWAY
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(client.count, ["a"] * 4000)) == {1}
+    assert talk.close()[1] is None
 
 
 def test_metadata_are_sent_with_every_call(clients: Clients) -> None:
