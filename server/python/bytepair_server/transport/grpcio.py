@@ -103,7 +103,7 @@ class GrpcioTransport:
         self._changed.append(tls)
 
     def drain(self) -> None:
-        """Do nothing: gRPC's server cannot send GOAWAY and still accept calls."""
+        """Do nothing: gRPC's server closes its port only by `stop`, which ends calls."""
 
     async def stop(self) -> None:
         """Close all connections."""
