@@ -222,6 +222,18 @@ def test_unread_answers_of_streams_leave_no_room_for_large_ones(serve: Serve) ->
         talk.cancel()
 
 
+def test_an_idle_stream_ends_although_its_last_text_is_not_read(serve: Serve) -> None:
+    """Its unread answers leave no room for the text that is held back until the stream ends."""
+    server = serve("--stream-idle-seconds", "1", "--max-stop-bytes", "40000")
+    [line] = bytepair_engine.get_encoding("cl100k_base").encode("-" * LONG_TOKEN)
+    config, held = decode_config(stop=["-" * 40_000]), DecodeRequest(ids=[line] * 624)
+    answered = DecodeRequest(ids=long_ids()[:256])  # as much as HTTP takes at once
+    with never_reading(server) as link:
+        sender = http2.Sender(link)
+        call(link, sender, 1, "DecodeStream", config, *[answered] * 16, held)
+        assert server.wait_for_log("call", rpc="DecodeStream")["reason"] == "STREAM_IDLE"
+
+
 def test_queued_large_calls_of_a_connection_are_limited_and_the_next_is_overloaded(
     serve: Serve,
 ) -> None:
