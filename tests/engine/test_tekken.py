@@ -25,7 +25,7 @@ ORDINARY = 3000
 #: A table of the right shape: a byte for each of the first 256 ranks, followed by merges of them.
 TOKENS = [bytes([byte]) for byte in range(256)] + [
     token
-    for token, _ in builtin_table(resolve("reference"), "cl100k_base").items()[256 : ORDINARY + 44]
+    for token, _ in builtin_table(resolve("reference"), "r50k_base").items()[256 : ORDINARY + 44]
 ]
 
 

@@ -13,7 +13,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 #: "<c>" is part of the tests' inputs, so that it becomes a control token if mistaken for the
 #: template's.
 ENCODING: Final = extend_encoding(
-    get_encoding("o200k_base"), ["<c>", "<>", "<|im_start|>", "<|im_end|>"], name="t"
+    get_encoding("r50k_base"), ["<c>", "<>", "<|im_start|>", "<|im_end|>"], name="t"
 )
 
 CHATML: Final = (

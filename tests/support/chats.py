@@ -23,7 +23,7 @@ ADVERSARIAL = [
 @cache
 def encoding_for(format_name: str) -> Encoding:
     """Return a built-in encoding with the control tokens of a format."""
-    base = get_encoding("o200k_base")
+    base = get_encoding("cl100k_base")
     chosen = get_chat_format(format_name)
     needed = chosen.controls | chosen.optional_controls
     missing = sorted(needed - base.special_tokens.keys())
