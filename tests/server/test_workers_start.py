@@ -42,6 +42,17 @@ def test_the_supervisor_exits_if_no_worker_ever_serves() -> None:
     assert '"event": "serving"' not in ended.stderr
 
 
+@pytest.mark.slow
+def test_the_supervisor_exits_if_no_worker_can_be_forked(tmp_path: Path) -> None:
+    """It tries again a few times, because the system may have processes again."""
+    failing = "import os\ndef fork(): raise BlockingIOError(11, 'try again')\nos.fork = fork"
+    (tmp_path / "sitecustomize.py").write_text(failing)
+    ended = start(PYTHONPATH=str(tmp_path))
+    assert ended.returncode == 3
+    assert 6 <= ended.stderr.count("a worker cannot be started") <= 12
+    assert "no worker could start: the server ends" in ended.stderr
+
+
 def test_a_port_in_use_is_a_clear_error(serve: Serve) -> None:
     """With SO_REUSEPORT two servers of one user could silently share a port."""
     server = serve(*TWO)

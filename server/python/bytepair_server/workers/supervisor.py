@@ -34,6 +34,9 @@ from bytepair_server.workers.signals import stop_signals, stopping_signals
 EXIT_WORKERS: Final = 3
 #: The server ends after this many worker deaths before any worker has served.
 MAX_EARLY_DEATHS: Final = 3
+#: The server ends after this many failed starts of one worker, while there is none before any has
+#: served.
+MAX_FAILED_STARTS: Final = 6
 #: The death of a worker that lived longer does not count as a consecutive one.
 STABLE_SECONDS: Final = 10.0
 #: The wait before the second consecutive restart; each further one doubles it.
@@ -172,6 +175,8 @@ class Supervisor:
                 error=error.strerror,
                 retry_in_seconds=wait,
             )
+            if not self._has_logged_start and not self._pids():
+                self._give_up_after(child.consecutive_deaths, MAX_FAILED_STARTS)
 
     def _fork(self, child: _Worker) -> None:
         loop = asyncio.get_running_loop()
@@ -271,9 +276,12 @@ class Supervisor:
             if status == worker.EXIT_CONFIGURATION:
                 self._give_up(status)
                 return
-            if deaths >= MAX_EARLY_DEATHS:
-                self._log.critical("no worker could start: the server ends", deaths=deaths)
-                self._give_up(EXIT_WORKERS)
+            self._give_up_after(deaths, MAX_EARLY_DEATHS)
+
+    def _give_up_after(self, deaths: int, limit: int) -> None:
+        if deaths >= limit:
+            self._log.critical("no worker could start: the server ends", deaths=deaths)
+            self._give_up(EXIT_WORKERS)
 
     def _give_up(self, status: int) -> None:
         self._status = status
