@@ -5,6 +5,7 @@ use std::error::Error as _;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -116,6 +117,9 @@ impl http_body::Body for ReadAhead {
         if let Some(timeout) = self.timeout {
             let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(timeout)));
             if timer.as_mut().poll(context).is_ready() {
+                if let Some(caller) = &self.caller {
+                    caller.has_stalled.store(true, Relaxed);
+                }
                 return Poll::Ready(Some(Err(io::Error::new(
                     io::ErrorKind::TimedOut,
                     "the message did not arrive in time",

@@ -18,6 +18,10 @@ const NO_RPC: &str = concat!(
     "/bytepair.v1.TokenizerService/Count or /bytepair.v1.ChatService/CountChat; ",
     "/ is a page if the playground is on\"}\n",
 );
+const STALLED: &str = concat!(
+    "{\"code\":\"deadline_exceeded\",",
+    "\"message\":\"the message did not arrive in time\"}\n",
+);
 
 /// The answer to a request that is no call of a protocol; `None` if it may be one. `is_rpc`: its path
 /// is that of an RPC.
@@ -43,6 +47,14 @@ pub fn instead_of_call(parts: &Parts, is_rpc: bool) -> Option<Response<Body>> {
         _ => true,
     };
     (!is_called).then(|| help(StatusCode::UNSUPPORTED_MEDIA_TYPE, JSON, NO_JSON))
+}
+
+/// Replaces an internal error of a call whose message did not arrive in time.
+pub fn stalled(answer: Response<Body>) -> Response<Body> {
+    match answer.status() {
+        StatusCode::INTERNAL_SERVER_ERROR => help(StatusCode::REQUEST_TIMEOUT, JSON, STALLED),
+        _ => answer, // of gRPC or gRPC-Web, with a status of its own
+    }
 }
 
 /// Says what to send, if an answer rejects the content type or the method without a word.

@@ -1,0 +1,38 @@
+//! Requests whose body does not arrive.
+
+mod service;
+
+use bytepair_transport::server::Server;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// Sends the start of a request over HTTP/1.1 and reads until the server closes the connection.
+async fn answer_to(content_type: &str) -> String {
+    let server = Server::new(service::shared(service::settings(1 << 20)), None);
+    let (mut link, theirs) = tokio::io::duplex(16 << 10);
+    tokio::spawn(server.shake_hands(theirs, "unix:".into(), None, ()));
+    let head = "POST /t.S/Unary HTTP/1.1\r\nhost: a";
+    let rest = format!("content-type: {content_type}\r\ncontent-length: 100\r\n\r\n{{");
+    link.write_all(format!("{head}\r\n{rest}").as_bytes())
+        .await
+        .unwrap();
+    let mut answer = Vec::new();
+    link.read_to_end(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer).to_lowercase()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_json_call_whose_body_stalls_gets_a_timeout_and_its_connection_ends() {
+    let answer = answer_to("application/json").await;
+    assert!(answer.starts_with("http/1.1 408 "), "{answer}");
+    assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
+    assert!(answer.contains("\r\ncontent-type: application/json\r\n"));
+    assert!(answer.contains(r#"{"code":"deadline_exceeded","message":"the message did"#));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_of_grpc_web_whose_body_stalls_gets_a_status_of_its_protocol() {
+    let answer = answer_to("application/grpc-web+proto").await;
+    assert!(answer.starts_with("http/1.1 200 "), "{answer}");
+    assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
+    assert!(answer.contains("did not arrive in time"), "{answer}");
+}
