@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import resource
 import signal
 import socket
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
+from urllib.request import urlopen
 
 import bytepair_server
 import pytest
@@ -58,9 +60,10 @@ def test_a_log_that_cannot_be_written_does_not_fail_a_call_or_the_server(
     workers: str, log_format: str, full_log: Callable[[], AbstractContextManager[int]]
 ) -> None:
     """In the format "console" there is a message for a person too."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
-    flags = ["--grpc-address", address, "--http-address", "none", "--log-level", "debug"]
+    free = ("127.0.0.1", 0)
+    with socket.create_server(free) as probe, socket.create_server(free) as another:
+        address, http = (f"127.0.0.1:{each.getsockname()[1]}" for each in (probe, another))
+    flags = ["--grpc-address", address, "--http-address", http, "--log-level", "debug"]
     flags += ["--log-format", log_format]
     with full_log() as full:
         server = subprocess.Popen(
@@ -69,7 +72,7 @@ def test_a_log_that_cannot_be_written_does_not_fail_a_call_or_the_server(
             stdout=full,
             stderr=full,
         )
-        _serves_and_ends(server, address)
+        _serves_and_ends(server, address, http)
 
 
 @pytest.mark.slow
@@ -85,7 +88,8 @@ def test_a_server_runs_without_standard_streams(workers: str) -> None:
     _serves_and_ends(server, address)
 
 
-def _serves_and_ends(server: subprocess.Popen[bytes], address: str) -> None:
+def _serves_and_ends(server: subprocess.Popen[bytes], address: str, http: str = "") -> None:
+    """With `http`, the address of its metrics, check that most lines were lost and counted."""
     try:
         until = monotonic() + START_SECONDS
         while monotonic() < until and server.poll() is None:
@@ -101,6 +105,10 @@ def _serves_and_ends(server: subprocess.Popen[bytes], address: str) -> None:
                 while len(set(children.read_text().split()) - {before[0]}) < len(before):
                     assert monotonic() < until + START_SECONDS
                     sleep(0.01)
+        if http:
+            page = urlopen(f"http://{http}/metrics", timeout=START_SECONDS).read().decode()
+            [lost] = re.findall(r"^bytepair_lost_log_lines_total (.*)$", page, re.MULTILINE)
+            assert float(lost) > 50
         server.terminate()
         assert server.wait(START_SECONDS) == 0
     finally:

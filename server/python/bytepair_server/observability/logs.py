@@ -10,6 +10,7 @@ import stat
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
 from typing import Final, Literal, TextIO, cast
@@ -94,6 +95,16 @@ class Occasional:
         return True
 
 
+def count_lost_lines(count: Callable[[], None]) -> None:
+    """Call `count` for each line that this process loses from now on."""
+    global _on_lost_line
+    _on_lost_line = count
+
+
+def _on_lost_line() -> None:
+    """Replaced by `count_lost_lines`."""
+
+
 class LossyStream(io.TextIOBase):
     """A stream that drops a line that cannot be written: the disk is full, or the pipe is full or
     closed. A call never waits or fails because of a log line. Thread-safe."""
@@ -125,20 +136,27 @@ class LossyStream(io.TextIOBase):
         return event
 
     def write(self, text: str) -> int:
-        with self._lock, suppress(OSError, ValueError):
-            self._lost += 1
+        with self._lock:
+            if self._is_written(text):
+                self._lost = 0
+            else:
+                self._lost += 1
+                _on_lost_line()
+        return len(text)
+
+    def _is_written(self, text: str) -> bool:
+        with suppress(OSError, ValueError):
             if self._descriptor is None:
                 self._stream.write(text)
-            elif self._poll.poll(0):
+                return True
+            if self._poll.poll(0):
                 # Not through the stream's buffer, which would keep a line that cannot be written.
                 line = text.encode(errors="backslashreplace")
                 if len(line) > self._max_bytes:
                     line = line[: self._max_bytes - len(_CUT)] + _CUT
                 os.write(self._descriptor, line)
-            else:
-                return len(text)
-            self._lost = 0
-        return len(text)
+                return True
+        return False
 
     def flush(self) -> None:
         with suppress(OSError, ValueError):

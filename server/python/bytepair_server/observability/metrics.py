@@ -146,6 +146,9 @@ class Metrics:
         self.workers_lost: Final = counter(
             "workers_lost", "Processes that ended unexpectedly."
         ).labels()
+        self.lost_log_lines: Final = counter(
+            "lost_log_lines", "Log lines that could not be written."
+        ).labels()
         self.evicted_connections: Final = counter(
             "evicted_connections", "Connections that were closed because they broke a limit."
         ).labels()

@@ -116,6 +116,7 @@ class Supervisor:
         own, *blocks = (Block() for _ in range(count + 1))
         self._workers: Final = [_Worker(number, block) for number, block in enumerate(blocks)]
         self._metrics: Final = Metrics((own, *blocks))
+        logs.count_lost_lines(self._metrics.lost_log_lines.inc)
         self._metrics.processes.ids = lambda: (os.getpid(), *self._pids())
         self._quota_store: Final = QuotaStore(count)
         self._cores: Final = cores.own_cores(count) if settings.pin_workers else None
