@@ -13,6 +13,7 @@ from support.sentencepiece_models import trained
 from support.tokenizer_json import made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["r50k_base", "o200k_base"])
 def test_a_rank_table_is_not_copied(name: str) -> None:
     seed = random.randrange(2**32)

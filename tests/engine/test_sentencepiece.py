@@ -81,6 +81,7 @@ def test_spaces_that_ids_start_with(load_model: LoadModel, name: str) -> None:
         assert_same_text(encoding, model, ids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_code_points_alone_and_between_letters(load_model: LoadModel, name: str) -> None:
     """A different sample for each model; `make exactness-formats` tests all of them."""

@@ -170,6 +170,7 @@ def test_a_start_is_found_without_reading_the_rest(name: str) -> None:
     assert encoding.count(encoding.truncate(text, 100)) == 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list_encodings())
 def test_a_marker_may_complete_a_token(name: str) -> None:
     """Law T5, of text that fits only beside the marker, as one token with it."""
