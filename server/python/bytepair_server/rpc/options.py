@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, Literal, Protocol, TypeVar
+from collections.abc import Mapping
+from typing import Final, Literal, TypeVar
 
-from bytepair.v1 import chat_pb2, stream_pb2, text_pb2, tokenizer_pb2
+from bytepair.v1 import chat_pb2, context_pb2, stream_pb2, text_pb2, tokenizer_pb2
 from bytepair_engine import UnknownEncoding
 
 from bytepair_server.auth.policy import Policy, SpecialRule
@@ -32,22 +32,17 @@ _HasLimit = (
     | chat_pb2.CountChatRequest
     | chat_pb2.BatchCountChatRequest
 )
-
+_HasRule = (
+    tokenizer_pb2.EncodeRequest
+    | tokenizer_pb2.BatchEncodeRequest
+    | tokenizer_pb2.CountRequest
+    | tokenizer_pb2.BatchCountRequest
+    | context_pb2.TruncateRequest
+    | context_pb2.BatchTruncateRequest
+    | context_pb2.SplitRequest
+)
 
 T = TypeVar("T")
-
-
-class _HasRule(Protocol):
-    @property
-    def encoding(self) -> str: ...
-    @property
-    def expected_fingerprint(self) -> str: ...
-    @property
-    def allowed_special(self) -> Sequence[str]: ...
-    @property
-    def disallowed_special(self) -> int: ...
-    @property
-    def add_special_tokens(self) -> bool: ...
 
 
 class Options:
