@@ -6,6 +6,7 @@ import itertools
 import os
 import re
 import secrets
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Final
 
@@ -33,6 +34,7 @@ _renew_prefix()
 os.register_at_fork(after_in_child=_renew_prefix)
 
 
+@dataclass(slots=True, eq=False, repr=False)  # no repr: it holds a credential
 class Call:
     """One call. The service records in it what metrics and logs report.
 
@@ -55,39 +57,22 @@ class Call:
             failure.
     """
 
-    __slots__ = (
-        "admitted",
-        "authorization",
-        "caller",
-        "computed",
-        "encoding",
-        "input_bytes",
-        "peer",
-        "policy",
-        "request_id",
-        "started",
-        "stream_seconds",
-        "tokens",
-    )
+    peer: str = ""
+    request_id: str = ""
+    authorization: str | None = None
+    caller: str = ""
+    admitted: float | None = None
+    computed: float | None = None
+    stream_seconds: float | None = None
+    encoding: str = NO_ENCODING
+    input_bytes: int = 0
+    tokens: int = 0
+    started: float = field(default_factory=perf_counter)
+    policy: dict[str, Failure | None] = field(default_factory=dict)
 
-    def __init__(
-        self, peer: str = "", request_id: str | None = None, authorization: str | None = None
-    ) -> None:
-        """Start a call; the arguments are described by the attributes."""
-        self.started: Final = perf_counter()
-        self.peer: Final = peer
-        self.authorization: Final = authorization
-        self.caller = ""
-        self.admitted: float | None = None
-        self.computed: float | None = None
-        self.stream_seconds: float | None = None
-        self.encoding = NO_ENCODING
-        self.input_bytes = 0
-        self.tokens = 0
-        self.policy: dict[str, Failure | None] = {}
-        if request_id is None or not _WELL_FORMED.fullmatch(request_id):
-            request_id = f"{_prefix}-{next(_numbers)}"
-        self.request_id: Final = request_id
+    def __post_init__(self) -> None:
+        if not self.request_id or not _WELL_FORMED.fullmatch(self.request_id):
+            self.request_id = f"{_prefix}-{next(_numbers)}"
 
     @property
     def fairness_key(self) -> str:

@@ -72,7 +72,8 @@ class Outcomes:
 
     def begin(self, incoming: Incoming) -> Call:
         """Start a call; `answered` or `failed` must follow."""
-        return Call(incoming.peer, incoming.header(REQUEST_ID), incoming.header(AUTHORIZATION))
+        request_id = incoming.header(REQUEST_ID) or ""
+        return Call(incoming.peer, request_id, incoming.header(AUTHORIZATION))
 
     def answer(self, incoming: UnaryCall, call: Call, answer: bytes) -> None:
         """Answer a unary call, or fail it if its caller leaves too many answers unread."""
