@@ -11,7 +11,7 @@ import threading
 from collections.abc import Mapping
 from importlib import import_module
 from time import perf_counter, time_ns
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from bytepair_server import __version__
 from bytepair_server.observability import logs
@@ -44,24 +44,13 @@ _WELL_FORMED: Final = re.compile(
 )
 
 
-class Parent(NamedTuple):
-    """The caller's part of a trace, in lower-case hexadecimal digits.
-
-    Attributes:
-        trace_id: 32 of them.
-        span_id: 16 of them: the caller's span.
-    """
-
-    trace_id: str
-    span_id: str
-
-
-def parent_of(header: str | None) -> Parent | None:
-    """The caller's span in a `traceparent` header; None if it is absent or malformed."""
+def parent_of(header: str | None) -> dict[str, str]:
+    """The log's fields for the caller's span in a `traceparent` header; none if it is absent or
+    malformed."""
     found = None if header is None else _WELL_FORMED.fullmatch(header)
     if found is None or (found[1] == "00" and found[4]):
-        return None
-    return Parent(found[2], found[3])
+        return {}
+    return {"trace_id": found[2], "parent_span_id": found[3]}
 
 
 def _peer_attributes(peer: str) -> dict[str, AttributeValue]:
@@ -105,10 +94,8 @@ class Tracer:
         ended = time_ns()
         offset = ended - round(perf_counter() * 1e9)
         started = offset + round(call.started * 1e9)
-        context = None
-        if parent_of(incoming.header(TRACEPARENT)) is not None:
-            headers = {name: incoming.header(name) for name in (TRACEPARENT, TRACESTATE)}
-            context = self._extract({name: each for name, each in headers.items() if each})
+        headers = {name: incoming.header(name) for name in (TRACEPARENT, TRACESTATE)}
+        context = self._extract({name: each for name, each in headers.items() if each})
         span = start_span(method, context, api.SpanKind.SERVER, start_time=started)
         if span.is_recording():
             span.set_attributes(

@@ -135,7 +135,10 @@ class Outcomes:
 
     def _unexpected(self, incoming: Incoming, call: Call, error: BaseException) -> Failure:
         self._shared.log.error(
-            "unexpected error", **self._fields(call), error=logs.frames(error), **_parent(incoming)
+            "unexpected error",
+            **self._fields(call),
+            error=logs.frames(error),
+            **traces.parent_of(incoming.header(traces.TRACEPARENT)),
         )
         return internal(call.request_id)
 
@@ -175,7 +178,7 @@ class Outcomes:
                 peer=call.peer,
                 reason=failure.reason,
                 token=failure.token,
-                **_parent(incoming),
+                **traces.parent_of(incoming.header(traces.TRACEPARENT)),
             )
 
     def _end(self, incoming: Incoming, call: Call, code: str, reason: str) -> None:
@@ -183,7 +186,7 @@ class Outcomes:
         if self._tracer is not None:
             trace = self._tracer.record(self._method, incoming, call, code, reason)
         elif self._log_call is not None:
-            trace = _parent(incoming)
+            trace = traces.parent_of(incoming.header(traces.TRACEPARENT))
         if self._log_call is not None:
             self._log_call(
                 "call",
@@ -204,9 +207,3 @@ class Outcomes:
             "encoding": call.encoding,
             "request_id": call.request_id,
         }
-
-
-def _parent(incoming: Incoming) -> dict[str, str]:
-    """Return the fields of the log for the trace that a call is part of."""
-    parent = traces.parent_of(incoming.header(traces.TRACEPARENT))
-    return {} if parent is None else {"trace_id": parent.trace_id, "parent_span_id": parent.span_id}
