@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler
 from io import BytesIO
 from typing import Final
 
-from prometheus_client import CollectorRegistry, exposition
+from prometheus_client import CollectorRegistry, generate_latest
 
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.types import split_address
@@ -27,6 +27,8 @@ MAX_CONNECTIONS: Final = 64
 ACCEPT_AGAIN_SECONDS: Final = 0.1
 #: Maximum bytes of a request line and headers.
 MAX_REQUEST_BYTES: Final = 64 * 1024
+#: Prometheus' text format, which every scraper reads.
+METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 #: Whether a check passes, and one line about it.
 Probe = Callable[[], tuple[bool, str]]
@@ -48,24 +50,14 @@ class Pages:
     ready: Probe
     refresh: Callable[[], Awaitable[None]] | None = None
 
-    def get(self, path: str, accept: str) -> tuple[int, str, bytes]:
+    def get(self, path: str) -> tuple[int, str, bytes]:
         """Status, content type and body of a page."""
         if path == "/metrics":
-            encoder, content_type = _format(accept)
-            return 200, content_type, encoder(self.registry)
+            return 200, METRICS_TYPE, generate_latest(self.registry)
         if path in ("/healthz", "/readyz"):
             holds, line = (self.healthy if path == "/healthz" else self.ready)()
             return 200 if holds else 503, "text/plain", f"{line}\n".encode()
         return 404, "text/plain", b"try /metrics, /healthz or /readyz\n"
-
-
-def _format(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
-    """The encoder and the content type of `/metrics` for an Accept header."""
-    try:
-        return exposition.choose_encoder(accept)
-    except Exception:
-        # It fails on a version that is not a number.
-        return exposition.choose_encoder("")
 
 
 def listen(address: str) -> socket.socket:
@@ -108,8 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.handle()
 
     def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
-        self._send(*self._pages.get(path, self.headers.get("Accept", "")))
+        self._send(*self._pages.get(self.path.partition("?")[0]))
 
     def do_HEAD(self) -> None:
         self.do_GET()
