@@ -100,22 +100,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.handle()
 
     def do_GET(self) -> None:
-        self._send(*self._pages.get(self.path.partition("?")[0]))
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def do_POST(self) -> None:
-        self._send(405, "text/plain", b"only GET and HEAD are allowed\n")
-
-    def _send(self, status: int, content_type: str, body: bytes) -> None:
+        status, content_type, body = self._pages.get(self.path.partition("?")[0])
         self.send_response(status)
-        if status == 405:
-            self.send_header("Allow", "GET, HEAD")
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(b"" if self.command == "HEAD" else body)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
     def log_message(self, *_: object) -> None:
         """Log nothing: probes and scrapes arrive every few seconds."""
