@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 
 def main() -> int:
@@ -17,21 +16,9 @@ def main() -> int:
     # gRPC's log lines quote bytes of a client, which could forge a line of ours. gRPC reads the
     # variable when it is imported.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    if is_transport_old(Path(__file__).parent):  # before an import or a call fails
-        sys.stderr.write(
-            "bytepair-server: the compiled transport is older than server/src: run `make install`\n"
-        )
     from bytepair_server import command
 
     return command.run(sys.argv[1:])
-
-
-def is_transport_old(package: Path) -> bool:
-    """Whether the compiled transport in this folder is older than its sources, as after `git pull`.
-    False where there are no sources, as in an image."""
-    built = (each.stat().st_mtime for each in package.glob("_transport*.so"))
-    sources = (each.stat().st_mtime for each in (package.parents[1] / "src").rglob("*.rs"))
-    return max(sources, default=0.0) > max(built, default=float("inf"))
 
 
 def _open_standard_streams() -> None:
