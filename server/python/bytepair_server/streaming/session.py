@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -62,8 +61,12 @@ class Session(ABC):
         if self._stream is None:
             if not request.HasField("config"):
                 raise InvalidField("config", _NO_CONFIG)
-            with _in_config():
+            try:
                 entry = self._configure(request.config)
+            except Exception as error:
+                if isinstance(error, InConfig) or failure_of(error) is None:
+                    raise
+                raise InConfig(error) from None  # it names fields of `config` by their path
             self._naming = wire.naming(self._RESPONSE, entry)
         elif request.HasField("config"):
             raise InvalidField("config", "only the first message may set it")
@@ -120,16 +123,3 @@ def timed(call: Call, step: Callable[..., T]) -> Callable[..., T]:
             call.stream_seconds = (call.stream_seconds or 0.0) + call.computed - started
 
     return run
-
-
-@contextmanager
-def _in_config() -> Iterator[None]:
-    """Let errors name fields of `config` by their path."""
-    try:
-        yield
-    except InConfig:
-        raise
-    except Exception as error:
-        if failure_of(error) is None:
-            raise
-        raise InConfig(error) from None
