@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -63,6 +65,18 @@ def test_a_part_gives_what_the_whole_does_in_other_formats(name: str, tmp_path: 
         most, marker = rng.randrange(6), rng.choice(MARKERS)
         decided += check_part(encoding, text, place, most, keep, level, marker)
     assert decided > 10 or ValidEnds.of(encoding, frozenset()) is None
+
+
+@pytest.mark.parametrize("keep", ["start", "end"])
+def test_truncating_does_not_keep_an_encoding_alive(
+    keep: Literal["start", "end"], tmp_path: Path
+) -> None:
+    encoding, _ = other("words, unknown", tmp_path, "native")
+    truncated(encoding, "hello world " * 30, 9, keep=keep, marker="…")
+    alive = weakref.ref(encoding)
+    del encoding
+    gc.collect()
+    assert alive() is None
 
 
 def check_part(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +13,7 @@ import bytepair_engine
 import grpc
 import pytest
 from bytepair.v1 import context_pb2, stream_pb2, text_pb2, tokenizer_pb2
+from bytepair_server.streaming.text import SpecialTokenDetector
 from conftest import Serve
 from support.failures import Failed, read
 from support.hard_text import random_texts
@@ -316,3 +319,13 @@ def test_fields_are_written_as_protobuf_writes_them(server: RunningServer) -> No
     for each in raw:
         message = stream_pb2.EncodeStreamResponse.FromString(each)
         assert message.SerializeToString() == each
+
+
+def test_a_detector_does_not_keep_its_encoding_alive() -> None:
+    base = bytepair_engine.get_encoding("r50k_base")
+    encoding = bytepair_engine.extend_encoding(base, ["<c>"], name="own")
+    assert SpecialTokenDetector(encoding, frozenset()).finds("a<c>")
+    alive = weakref.ref(encoding)
+    del encoding
+    gc.collect()
+    assert alive() is None

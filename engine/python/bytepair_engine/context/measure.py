@@ -9,8 +9,8 @@ that it knows. For others, a few positions are tried.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import ClassVar, Final
+from weakref import WeakKeyDictionary
 
 from bytepair_engine.backends.interface import Fits
 from bytepair_engine.context.core_search import (
@@ -28,6 +28,7 @@ from bytepair_engine.vocabulary.special_sets import SpecialTokens, chosen_names
 
 #: Maximum distance of two split points between which every position is tried, in characters.
 _NEAR: Final = 48
+_LONGEST_TOKENS: Final[WeakKeyDictionary[Encoding, int]] = WeakKeyDictionary()
 
 
 class Measure:
@@ -342,10 +343,11 @@ class Measure:
             raise PieceTooLong(LONGEST, len(self.text[:start].encode()))
 
 
-@lru_cache(16)
 def longest_token(encoding: Encoding) -> int:
-    """Return the length of the longest token in bytes."""
-    return max(map(len, encoding.token_byte_values()))
+    """Return the length of the longest token in bytes. Cached."""
+    if encoding not in _LONGEST_TOKENS:
+        _LONGEST_TOKENS[encoding] = max(map(len, encoding.token_byte_values()))
+    return _LONGEST_TOKENS[encoding]
 
 
 def check_special(

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
-from typing import ClassVar, Final, Self
+from functools import lru_cache, partial
+from typing import Any, ClassVar, Final, Self
+from weakref import WeakKeyDictionary
 
 import regex
 
@@ -44,6 +45,10 @@ from bytepair_engine.vocabulary.special_names import special_names
 
 #: Maximum number of pairs of characters that are cached for each encoding.
 KEPT: Final = 4096
+#: Maximum number of sets of allowed special tokens that are cached for each encoding.
+_MAX_CACHED_SETS: Final = 32
+#: `of_pipeline` of each class for the pipeline of an encoding, with its own cache.
+_KNOWN: Final[WeakKeyDictionary[Encoding, dict[type, Any]]] = WeakKeyDictionary()
 
 _BYTES: Final = 256
 _SINGLE: Final = [bytes((byte,)) for byte in range(_BYTES)]
@@ -96,11 +101,16 @@ class ValidCuts:
         self._longest: Final = max(raw, default=0), max(normalised, default=0)
 
     @classmethod
-    @lru_cache(32)
     def of(cls, encoding: Encoding, allowed: frozenset[str]) -> Self | None:
         """Return where texts of an encoding can be cut; None for rank tables, and as for
-        `of_pipeline`."""
-        return None if encoding.pipeline is None else cls.of_pipeline(encoding.pipeline, allowed)
+        `of_pipeline`. Cached."""
+        if encoding.pipeline is None:
+            return None
+        known = _KNOWN.setdefault(encoding, {})
+        if cls not in known:
+            known[cls] = lru_cache(_MAX_CACHED_SETS)(partial(cls.of_pipeline, encoding.pipeline))
+        cuts: Self | None = known[cls](allowed)
+        return cuts
 
     @classmethod
     def of_pipeline(cls, pipeline: Pipeline, allowed: frozenset[str]) -> Self | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, ClassVar, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 from bytepair.v1 import context_pb2, stream_pb2
 from bytepair_engine import (
@@ -30,6 +30,9 @@ from bytepair_server.rpc.options import limit_of
 from bytepair_server.streaming.session import Session
 
 T = TypeVar("T")
+
+#: The size of the longest special token in bytes, at least 1.
+_LONGEST: Final[WeakKeyDictionary[Encoding, int]] = WeakKeyDictionary()
 
 
 def _unsplittable(error: PieceTooLong) -> NoSplitPoint:
@@ -174,7 +177,10 @@ class SpecialTokenDetector:
         """Detect the special tokens that are not in `allowed`."""
         self._encoding: Final = encoding
         self._allowed: Final = allowed
-        self._kept: Final = _longest(encoding) - 1
+        if encoding not in _LONGEST:
+            sizes = [len(name.encode()) for name in encoding.special_tokens]
+            _LONGEST[encoding] = max(sizes, default=1)
+        self._kept: Final = _LONGEST[encoding] - 1
         self._tail = b""
 
     def finds(self, piece: str | bytes) -> bool:
@@ -182,12 +188,6 @@ class SpecialTokenDetector:
         data = self._tail + (piece if isinstance(piece, bytes) else piece.encode())
         self._tail = data[-self._kept :] if self._kept else b""
         return self._encoding.contains_special(data, allowed_special=self._allowed)
-
-
-@lru_cache(64)
-def _longest(encoding: Encoding) -> int:
-    """The size of the longest special token in bytes, at least 1."""
-    return max((len(name.encode()) for name in encoding.special_tokens), default=1)
 
 
 class SplitSession(TextSession):
