@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -339,19 +340,20 @@ def test_a_malformed_tool_is_rejected(tool: Any, field: str, rule: str) -> None:
     assert (found.index, found.field, found.rule) == (1, field, rule)
 
 
+def count_with_result(name: str, result: str) -> int:
+    chat: list[dict[str, Any]] = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "tool_calls": [{**CALL, "id": "abcdefghi"}]},
+        {"role": "tool", "tool_call_id": "abcdefghi", "content": result},
+    ]
+    return count_chat(chat, encoding=encoding_for(name), format=name).count
+
+
 @pytest.mark.parametrize("name", ["mistral-v2", "mistral-v3"])
 def test_a_result_that_escapes_a_lone_surrogate_is_rejected(name: str) -> None:
     """These formats write JSON anew, without escapes. No text can hold a lone surrogate: with
     their tokenizers, of sentencepiece, mistral-common fails too. It does not keep the escape."""
-
-    def count(result: str) -> int:
-        chat: list[dict[str, Any]] = [
-            {"role": "user", "content": "q"},
-            {"role": "assistant", "tool_calls": [{**CALL, "id": "abcdefghi"}]},
-            {"role": "tool", "tool_call_id": "abcdefghi", "content": result},
-        ]
-        return count_chat(chat, encoding=encoding_for(name), format=name).count
-
+    count = partial(count_with_result, name)
     for result in ('"\\ud800"', '{"\\udc00": 1}'):
         with pytest.raises(InvalidChat, match="lone surrogate") as rejected:
             count(result)
@@ -359,6 +361,18 @@ def test_a_result_that_escapes_a_lone_surrogate_is_rejected(name: str) -> None:
         assert (found.index, found.field, found.rule) == (2, "content", "not_json")
     assert count('"\\ud83d\\ude42"') == count('"🙂"')
     assert count("\\ud800")  # this is not JSON, and so a text as it is
+
+
+@pytest.mark.parametrize("name", ["mistral-v2", "mistral-v3"])
+def test_a_result_that_is_nested_too_deeply_is_rejected(name: str) -> None:
+    """At some depth Python reads the result, and cannot write it one level deeper."""
+    rejected = set()
+    for depth in range(sys.getrecursionlimit()):
+        try:
+            count_with_result(name, "[" * depth + "]" * depth)
+        except InvalidChat as error:
+            rejected.add((error.index, error.field, error.rule))
+    assert rejected == {(2, "content", "json_too_large")}
 
 
 def test_the_largest_integers_that_python_reads_are_accepted() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -189,8 +190,8 @@ class MistralV2(MistralV1):
             raise InvalidChat(turn.index, "role", "several_results")
         if turn.index < turn.users[-1]:
             return
-        document = [{"name": message.name, "content": _parsed(turn)}]
-        layout.add(RESULTS, dumps(document), RESULTS_END)
+        written = _written(turn, lambda content: [{"name": message.name, "content": content}])
+        layout.add(RESULTS, written, RESULTS_END)
 
 
 class MistralV3(MistralV2):
@@ -209,8 +210,8 @@ class MistralV3(MistralV2):
     def _result(self, layout: Layout, turn: _Turn) -> None:
         message = turn.message
         call_id = _check_id(turn.index, "tool_call_id", message.tool_call_id)
-        document = {"content": _parsed(turn), "call_id": call_id}
-        layout.add(RESULTS, dumps(document), RESULTS_END)
+        written = _written(turn, lambda content: {"content": content, "call_id": call_id})
+        layout.add(RESULTS, written, RESULTS_END)
 
 
 class MistralV7(MistralV3):
@@ -295,19 +296,20 @@ def _text(turn: _Turn) -> str:
     return "\n\n".join(filter(None, texts)) if len(texts) > 1 else "".join(texts)
 
 
-def _parsed(turn: _Turn) -> Any:
-    """Return the parsed content of a result if it is JSON, else the text."""
+def _written(turn: _Turn, document: Callable[[Any], Any]) -> str:
+    """Return the JSON of a document with the content of a result: parsed if it is JSON, else as
+    text."""
     text = _text(turn)
+    value: Any = text or {}
     try:
-        value = json.loads(text) if text else {}
-        has_surrogate = "\\u" in text and not text_of(value)
-    except json.JSONDecodeError:
-        return text
+        with suppress(json.JSONDecodeError):
+            value = json.loads(text)
+        written = dumps(document(value))
     except (RecursionError, ValueError):
         raise InvalidChat(turn.index, "content", "json_too_large") from None
-    if has_surrogate:
+    if value is not text and "\\u" in text and not text_of(value):
         raise InvalidChat(turn.index, "content", "not_json", "it escapes a lone surrogate")
-    return value
+    return written
 
 
 def _check_id(index: int, field: str, call_id: str | None) -> str:
