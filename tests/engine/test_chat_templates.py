@@ -326,6 +326,23 @@ def test_a_failing_template_is_an_error_without_its_message(template: str) -> No
         rendered(template)
 
 
+@pytest.mark.parametrize(
+    ("template", "line"),
+    [
+        ("{{ 1 / 0 }}", 1),
+        ("a\n{{ x }}\n{{ x ~\n1 / 0 }}", 3),
+        ("a\n{% for m in messages %}\nb\n{% if m.content + 1 %}{% endif %}\n{% endfor %}", 4),
+        ("{% macro f() %}\n{{ 1 / 0 }}\n{% endmacro %}\n\n{{ f() }}", 2),
+        ("a\n\n{{ [5] | map('indent') | list }}", 3),
+        ("a\n{% set a = 1 %}\n{{ raise_exception('secret') }}", 3),
+        ("a\n{{ strftime_now('%H:%M') }}", 2),
+    ],
+)
+def test_the_error_of_a_failing_template_names_its_line(template: str, line: int) -> None:
+    with pytest.raises(InvalidChat, match=f"; see line {line} of the template$"):
+        rendered(template)
+
+
 def test_the_message_that_a_template_raises_is_not_shown() -> None:
     with pytest.raises(InvalidChat) as rejected:
         rendered("{{ raise_exception('secret ' ~ messages[0].content) }}", "words")

@@ -100,7 +100,7 @@ class _Generator(CodeGenerator):
 
     def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
         for child in node.nodes:
-            self.start_write(frame, node)
+            self.start_write(frame, child)
             self.visit(child, frame)
             self.end_write(frame)
 

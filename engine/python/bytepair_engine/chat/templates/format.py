@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from traceback import walk_tb
 from types import CodeType
 from typing import Any, Final, Literal
 
@@ -221,15 +222,28 @@ class TemplateFormat(ChatFormat):
                 return [
                     (output, rendering.owner) for output in self._compiled.root_render_func(context)
                 ]
-        except (Cancelled, InvalidChat, InvalidOption, TemplateLimit):
+        except (Cancelled, InvalidOption, TemplateLimit):
             raise
         except RecursionError:
             raise TemplateLimit("depth") from None
-        except Exception:
+        except Exception as error:
             # A template can raise any exception, and its message may quote text of the chat.
-            raise InvalidChat(None, "messages", "template_failed") from None
+            raise InvalidChat(
+                None,
+                "messages",
+                error.rule if isinstance(error, InvalidChat) else "template_failed",
+                f"see line {self._line(error)} of the template",
+            ) from None
         finally:
             _RENDERING.reset(token)
+
+    def _line(self, error: Exception) -> int:
+        """Return the line of the template that raised an error."""
+        last = 0
+        for frame, line in walk_tb(error.__traceback__):
+            if frame.f_globals.get("__jinja_template__") is self._compiled:
+                last = line
+        return self._compiled.get_corresponding_lineno(last)
 
     def _option(self, chat: Chat, key: str) -> Any:
         value = self.option(chat, key)
