@@ -6,7 +6,7 @@ import pytest
 from bytepair_engine import Cancelled, CancelScope, get_encoding
 from bytepair_engine.chat import TemplateLimit, count_chat, encode_chat
 from bytepair_engine.chat.templates import TemplateFormat
-from bytepair_engine.chat.templates.budget import MAX_DEPTH, MAX_NESTING
+from bytepair_engine.chat.templates.budget import MAX_DEPTH, MAX_NESTING, MAX_STEPS
 from support.chat_templates import SPINNING, SPUN
 
 
@@ -101,6 +101,18 @@ def rendered(template: str, content: str = "a<c> b<c>c") -> None:
 def test_a_template_over_its_budget_is_stopped(template: str) -> None:
     with pytest.raises(TemplateLimit):
         rendered(template)
+
+
+def test_the_steps_of_a_large_chat_have_a_maximum() -> None:
+    tool = {"name": "f", "parameters": {"enum": [1] * (MAX_STEPS // 25)}}
+
+    def render(steps: int) -> None:
+        chosen = TemplateFormat("mine", f"{{{{ (range({steps}), tools) | length }}}}")
+        count_chat([], encoding=get_encoding("o200k_base"), format=chosen, tools=[tool])
+
+    render(MAX_STEPS - 100)
+    with pytest.raises(TemplateLimit):
+        render(MAX_STEPS)
 
 
 def test_a_rendering_can_be_cancelled_before_its_budget_is_used_up() -> None:

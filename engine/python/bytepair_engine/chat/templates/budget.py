@@ -18,6 +18,9 @@ STEPS_PER_VALUE: Final = 50
 CHARACTERS_PER_STEP: Final = 256
 #: Additional steps for the text of the input: a template may copy it this many times.
 COPIES: Final = 16
+#: Maximum number of steps, for a chat of any size. Published templates take half of them for the
+#: largest chat that a server accepts by default.
+MAX_STEPS: Final = 2_000_000
 #: Steps between checks for cancellation.
 _CHECK_EVERY: Final = 1_000
 #: Maximum depth of nested calls: macros and recursive loops.
@@ -42,9 +45,8 @@ class Budget:
     __slots__ = ("_check_at", "_left", "depth")
 
     def __init__(self, values: int, characters: int) -> None:
-        self._left = (
-            BASE_STEPS + STEPS_PER_VALUE * values + COPIES * characters // CHARACTERS_PER_STEP
-        )
+        steps = BASE_STEPS + STEPS_PER_VALUE * values + COPIES * characters // CHARACTERS_PER_STEP
+        self._left = min(steps, MAX_STEPS)
         self._check_at = self._left
         self.depth = 0
 
