@@ -282,6 +282,33 @@ def test_bad_requests_name_the_field(
         assert field in (failed.field, failed.metadata.get("field"))
 
 
+@pytest.mark.parametrize(
+    ("request_", "values"),
+    [
+        (
+            context_pb2.TruncateRequest(max_tokens=1, keep=UNKNOWN),
+            "KEEP_START, KEEP_END, KEEP_BOTH",
+        ),
+        (
+            context_pb2.TruncateRequest(max_tokens=1, unit=text_pb2.OFFSET_UNIT_NONE),
+            "OFFSET_UNIT_BYTE, OFFSET_UNIT_CODE_POINT, OFFSET_UNIT_UTF16",
+        ),
+        (
+            context_pb2.SplitRequest(max_tokens=1, disallowed_special=UNKNOWN),
+            "DISALLOWED_SPECIAL_REJECT, DISALLOWED_SPECIAL_AS_TEXT",
+        ),
+    ],
+)
+def test_the_error_of_an_unknown_value_lists_the_values(
+    server: RunningServer, request_: Any, values: str
+) -> None:
+    request_.encoding = "cl100k_base"
+    name = type(request_).__name__.removesuffix("Request")
+    with pytest.raises(grpc.RpcError) as error:
+        getattr(server.stub, name)(request_)
+    assert str(error.value.details()).endswith(f": must be one of {values}")
+
+
 @pytest.mark.slow
 def test_limits_and_flagged_tokens_are_the_operators(serve: Serve, tmp_path: Any) -> None:
     config = tmp_path / "bytepair.toml"

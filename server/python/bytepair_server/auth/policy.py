@@ -154,7 +154,8 @@ class Policy:
         """
         action = action or default_action
         if action not in (REJECT, AS_TEXT):
-            raise InvalidField("disallowed_special", f"unknown value {action}")
+            values = ", ".join(text_pb2.DisallowedSpecial.keys()[1:])
+            raise InvalidField("disallowed_special", f"must be one of {values}")
         rule = _RULES[action == REJECT or self._always_reject]
         if add_special_tokens:
             self.permit(caller, entry, entry.encoding.template_names, "add_special_tokens")

@@ -163,7 +163,12 @@ def options_of(request: HasChat | chat_pb2.BatchCountChatRequest) -> ChatOptions
     return ChatOptions(
         add_generation_prompt=prompts,
         continue_final_message=options.continue_final_message,
-        past_reasoning=chosen("options.past_reasoning", options.past_reasoning, _PAST_REASONING),
+        past_reasoning=chosen(
+            "options.past_reasoning",
+            options.past_reasoning,
+            chat_pb2.PastReasoning,
+            _PAST_REASONING,
+        ),
         reasoning_effort=options.reasoning_effort,
         current_date=options.current_date,
         format_options=dict(options.format_options),

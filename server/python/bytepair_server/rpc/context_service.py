@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import Final, Literal
 
-from bytepair.v1 import context_pb2
+from bytepair.v1 import context_pb2, text_pb2
 from bytepair_engine import InvalidOption, PieceTooLong, UnknownTokenId
 from bytepair_engine.backends.text_length import text_length
 from bytepair_engine.context import inspecting, splitting, truncating
@@ -126,7 +126,7 @@ class ContextService:
 
     def inspect(self, request: context_pb2.InspectRequest, call: Call) -> bytes:
         entry = self._options.entry(request.encoding, request.expected_fingerprint, call)
-        unit = chosen("unit", request.unit, OFFSET_UNITS)
+        unit = chosen("unit", request.unit, text_pb2.OffsetUnit, OFFSET_UNITS)
         most = request.max_findings if request.HasField("max_findings") else MAX_FINDINGS
         limits.check("max_findings", most, MAX_FINDINGS, "findings")
         text = request.text
@@ -134,7 +134,9 @@ class ContextService:
         found = inspecting.inspect(
             entry.encoding,
             text,
-            codes=[chosen("codes", value, _CODES) for value in request.codes],
+            codes=[
+                chosen("codes", value, context_pb2.FindingCode, _CODES) for value in request.codes
+            ],
             max_findings=most,
             flagged=self._flagged.get(entry.name, frozenset()),
             long_run_bytes=self._settings.max_pending_bytes,

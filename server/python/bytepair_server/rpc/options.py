@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeVar
 
 from bytepair.v1 import chat_pb2, context_pb2, stream_pb2, text_pb2, tokenizer_pb2
 from bytepair_engine import UnknownEncoding
+from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
 from bytepair_server.auth.policy import Policy, SpecialRule
 from bytepair_server.catalog import Catalog, Entry
@@ -95,7 +96,7 @@ class Options:
     ) -> tuple[Entry, Literal["replace", "strict"] | None]:
         """The encoding, and the handling of bytes that are not UTF-8; None for raw bytes."""
         entry = self.entry(request.encoding, request.expected_fingerprint, call)
-        errors = chosen("errors", request.errors, _DECODE_ERRORS)
+        errors = chosen("errors", request.errors, text_pb2.DecodeErrors, _DECODE_ERRORS)
         if not request.as_bytes:
             return entry, errors
         if errors == "strict":
@@ -103,10 +104,11 @@ class Options:
         return entry, None
 
 
-def chosen(field: str, value: int, meanings: Mapping[int, T]) -> T:
-    """The meaning of a value of an enum. Raises InvalidField for an unknown one."""
+def chosen(field: str, value: int, enum: EnumTypeWrapper, meanings: Mapping[int, T]) -> T:
+    """The meaning of a value of an enum. Raises InvalidField for one without a meaning."""
     if value not in meanings:
-        raise InvalidField(field, f"unknown value {value}")
+        names = ", ".join(enum.Name(number) for number in meanings if number)
+        raise InvalidField(field, f"must be one of {names}")
     return meanings[value]
 
 
