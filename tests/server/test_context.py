@@ -69,7 +69,7 @@ def test_the_server_cuts_as_the_library_does(server: RunningServer, name: str) -
                         max_tokens=most,
                         keep=code,
                         level=number,  # type: ignore[arg-type]
-                        start_percent=percent,
+                        start_percent=percent if keep == "both" else None,
                         unit=UTF16,
                     )
                 )
@@ -225,7 +225,28 @@ def test_inspect_reports_places_and_no_text(server: RunningServer) -> None:
             "INVALID_OPTION",
             "unit",
         ),
-        (context_pb2.TruncateRequest(max_tokens=1, start_percent=101), "INVALID_OPTION", None),
+        (
+            context_pb2.TruncateRequest(
+                max_tokens=1, keep=context_pb2.KEEP_BOTH, start_percent=101
+            ),
+            "INVALID_OPTION",
+            "start_percent",
+        ),
+        (
+            context_pb2.TruncateRequest(max_tokens=1, start_percent=50),
+            "INVALID_OPTION",
+            "start_percent",
+        ),
+        (
+            context_pb2.BatchTruncateRequest(
+                items=[text_pb2.TextItem(text="a")],
+                max_tokens=1,
+                keep=context_pb2.KEEP_END,
+                start_percent=0,
+            ),
+            "INVALID_OPTION",
+            "start_percent",
+        ),
         (context_pb2.TruncateRequest(max_tokens=1, marker=END), "INVALID_OPTION", "marker"),
         (
             context_pb2.TruncateRequest(text="a b c", max_tokens=1, marker="one two three"),

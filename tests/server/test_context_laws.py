@@ -101,7 +101,7 @@ class Wire:
             "keep": KEEPS.index(cut.keep) + 1,
             "level": LEVELS.index(cut.level) + 1,
             "marker": cut.marker,
-            "start_percent": cut.percent,
+            "start_percent": cut.percent if cut.keep == "both" else None,
             "allowed_special": cut.allowed,
             "add_special_tokens": cut.template,
             "unit": text_pb2.OFFSET_UNIT_UTF16,

@@ -185,6 +185,8 @@ class ContextService:
             raise InvalidField("max_tokens", "must be set; 0 is allowed")
         keep, level, unit = cut_options(request.keep, request.level, request.unit)
         has_percent = request.HasField("start_percent")
+        if has_percent and keep != "both":
+            raise InvalidField("start_percent", "only KEEP_BOTH has it")
         record_special(entry.encoding, (utf8,), rule, call)
         try:
             if is_part:
