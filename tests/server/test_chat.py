@@ -256,6 +256,9 @@ def test_a_budget_that_is_too_small_is_an_error_with_the_needed_budget(
     )
     info = failure(stub(chats).FitChat, request)
     assert (info.reason, info.metadata["budget"]) == ("BUDGET_TOO_SMALL", "3")
+    request.ClearField("max_tokens")
+    info = failure(stub(chats).FitChat, request)
+    assert (info.reason, info.metadata["field"]) == ("INVALID_OPTION", "max_tokens")
 
 
 @pytest.mark.slow

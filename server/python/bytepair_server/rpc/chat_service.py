@@ -19,7 +19,7 @@ from bytepair_engine.chat.fitting import fit_texts
 
 from bytepair_server.auth.policy import AS_TEXT, REJECT
 from bytepair_server.catalog import Catalog, Entry
-from bytepair_server.errors import FormatMismatch
+from bytepair_server.errors import FormatMismatch, InvalidField
 from bytepair_server.rpc import limits
 from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.chat_messages import (
@@ -149,6 +149,8 @@ class ChatService:
         request = parsed.request
         entry, chosen, action = self._chosen(request, call, AS_TEXT)
         self._check_size("messages", parsed.parts, parsed.size, call)
+        if not request.max_tokens:
+            raise InvalidField("max_tokens", "must be set, to at least 1")
         how: dict[str, Any] = {
             "encoding": entry.encoding,
             "reserve_tokens": request.reserve_tokens,
