@@ -93,7 +93,7 @@ def test_the_size_of_json_is_limited() -> None:
         json.read(full + b" ", tokenizer_pb2.CountRequest)
 
 
-@pytest.mark.parametrize("raw", [b"", b"1", b"{", b"\xff", b'"text"', b"[" * 100_000])
+@pytest.mark.parametrize("raw", [b"", b"1", b"{", b'"text"', b"[" * 100_000])
 def test_json_that_is_not_an_object_is_rejected_and_an_empty_body_is_an_empty_request(
     raw: bytes,
 ) -> None:
@@ -133,8 +133,6 @@ def test_json_that_is_not_an_object_is_rejected_and_an_empty_body_is_an_empty_re
         (b'""', "request: the JSON is not an object"),
         (b'{"text": secret}', "request: not JSON at line 1 column 10"),
         (b'\xef\xbb\xbf{"text": "a"}', "request: the JSON starts with a byte order mark"),
-        (b'{"text": "\xff"}', "request: the JSON is not UTF-8"),
-        (b'{"text": "a"}'.decode().encode("utf-16"), "request: the JSON is not UTF-8"),
         (b'{"limit": %s}' % (b"1" * 5000), "request: the JSON holds a number that is too long"),
     ],
 )

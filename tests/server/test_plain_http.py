@@ -73,6 +73,18 @@ def test_json_is_called_so_in_any_case_and_zeros_are_written(native: RunningServ
     assert json.loads(answer.body)["count"] == "0"
 
 
+@pytest.mark.parametrize(
+    ("body", "offset"), [(b'{"text": "\xff"}', "10"), ('{"text": "a"}'.encode("utf-16"), "0")]
+)
+def test_json_that_is_not_utf8_is_told_where(
+    native: RunningServer, body: bytes, offset: str
+) -> None:
+    answer = ask(native.target, COUNT, "POST", body, content_type=JSON)
+    assert answer.status == 400
+    assert f"request is not UTF-8 at byte {offset}".encode() in answer.body
+    assert b"INVALID_UTF8" in answer.body
+
+
 @pytest.mark.parametrize("timeout", ["abc", "-1", "99999999999"])
 def test_a_timeout_that_cannot_be_read_is_rejected(native: RunningServer, timeout: str) -> None:
     body = b'{"encoding": "cl100k_base"}'

@@ -156,8 +156,8 @@ class InvalidField(RequestRejected):
 
 @dataclass(eq=False)
 class InvalidText(RequestRejected):
-    """A string field, or streamed `data`, is not UTF-8 at `byte_offset` of the field or of the
-    whole streamed text."""
+    """A string field, JSON, or streamed `data` is not UTF-8 at `byte_offset` of the field, of the
+    request or of the whole streamed text."""
 
     field: str
     byte_offset: int

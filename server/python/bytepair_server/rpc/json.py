@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from bytepair_server.errors import InvalidField
+from bytepair_server.errors import InvalidField, InvalidText
 from bytepair_server.rpc import limits
 from bytepair_server.rpc.wire import repeated_fields
 
@@ -47,6 +47,7 @@ def read(raw: bytes, request_class: type[Message]) -> bytes:
             integers, enums, messages, or lists or maps of these.
     Raises:
         InputTooLarge: It has more than `MAX_BYTES`.
+        InvalidText: It is not UTF-8.
         InvalidField: It is not such a request; the error names the field.
     """
     limits.check("request", len(raw), MAX_BYTES, "bytes of JSON")
@@ -59,8 +60,8 @@ def read(raw: bytes, request_class: type[Message]) -> bytes:
     except InvalidField as fault:
         path = fault.field.removeprefix(".") or "request"
         raise InvalidField(path, fault.problem) from None
-    except UnicodeDecodeError:
-        problem = "the JSON is not UTF-8"
+    except UnicodeDecodeError as error:
+        raise InvalidText("request", error.start) from None
     except json.JSONDecodeError as error:
         problem = f"not JSON at line {error.lineno} column {error.colno}"
         if raw.startswith(b"\xef\xbb\xbf"):
