@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import partial
 from typing import Any
 
 import pytest
-from bytepair_engine import EncodingSpec, get_encoding, load_encoding
+from bytepair_engine import EncodingSpec, extend_encoding, get_encoding, load_encoding
 from bytepair_engine.chat import (
     BadTemplate,
     ChatFormatMismatch,
@@ -82,6 +83,47 @@ def test_only_declared_options_and_encodings_are_accepted() -> None:
 
 
 @pytest.mark.parametrize(
+    ("template", "missing"),
+    [
+        (CHATML, ("<|im_end|>", "<|im_start|>")),
+        ("{{ messages[0].content }}<|{{ messages[0].role }}|>", ("<|user|>",)),
+        ("{% for m in messages %}<start_of_turn>{{ m.content }}{% endfor %}", ("<start_of_turn>",)),
+        ("{{ bos_token }}<|endoftext|>", ("[B]",)),
+        ("<｜User｜>{# <|x|> #}{{ '<|y|>' if messages[0].name }}", ("<｜User｜>",)),
+    ],
+)
+def test_an_encoding_without_the_tokens_of_the_template_is_rejected(
+    template: str, missing: tuple[str, ...]
+) -> None:
+    """Otherwise they would be counted as text. The operator may name encodings for which they are
+    text."""
+    base = get_encoding("o200k_base")
+    chat = [{"role": "user", "content": "<|z|>[B]"}]
+    given: dict[str, Any] = {"variables": {"bos_token": "[B]", "pad_token": "[P]"}}
+    chosen = TemplateFormat("mine", template, **given)
+    for call in (count_chat, encode_chat, partial(fit_chat, max_tokens=99)):
+        with pytest.raises(ChatFormatMismatch) as rejected:
+            call(chat, encoding=base, format=chosen)
+        assert rejected.value.missing == missing
+    with pytest.raises(ChatFormatMismatch):
+        chosen.check_encoding(base)
+    has_tokens = extend_encoding(base, missing, name="has")
+    count = count_chat(chat, encoding=has_tokens, format=chosen).count
+    named = TemplateFormat("mine", template, **given, encodings=["o200k_base"])
+    assert count_chat(chat, encoding=base, format=named).count > count
+
+
+def test_a_token_that_only_some_chats_have_is_needed_for_these() -> None:
+    chosen = TemplateFormat("mine", "{{ '<|tools|>' if tools }}{{ messages[0].content }}")
+    base = get_encoding("o200k_base")
+    chat = [{"role": "user", "content": "hi"}]
+    chosen.check_encoding(base)
+    assert count_chat(chat, encoding=base, format=chosen).count == 1
+    with pytest.raises(ChatFormatMismatch):
+        count_chat(chat, encoding=base, format=chosen, tools=[{"name": "f"}])
+
+
+@pytest.mark.parametrize(
     ("given", "option"),
     [
         ({"encodings": "cl100k_base"}, "encodings"),
@@ -136,7 +178,8 @@ def test_the_tokens_of_a_file_are_variables(tmp_path: Any) -> None:
     tokens = {"bos_token": {"content": "a"}, "eos_token": "b", "pad_token": None}
     config.write_text(json.dumps({"chat_template": template, **tokens}))
     digest = hashlib.sha256(config.read_bytes()).hexdigest().upper()
-    chosen = load_template("mine", config, sha256=digest, variables={"eos_token": "c"})
+    given: dict[str, Any] = {"variables": {"eos_token": "c"}, "encodings": ["t"]}
+    chosen = load_template("mine", config, sha256=digest, **given)
     chat = [{"role": "user", "content": ""}]
     assert encode_chat(chat, encoding=ENCODING, format=chosen).segments == ["ac|"]
 

@@ -6,7 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from bytepair_client import ChatFormatNotPermitted, InvalidChat, InvalidOption, TemplateLimit
+from bytepair_client import (
+    ChatFormatMismatch,
+    ChatFormatNotPermitted,
+    InvalidChat,
+    InvalidOption,
+    TemplateLimit,
+)
 from bytepair_client import TokenizerClient as Client
 from bytepair_server.catalog import load
 from bytepair_server.config.loader import ConfigurationError
@@ -40,6 +46,9 @@ def test_templates_of_the_configuration_are_formats(tmp_path: Path) -> None:
         encodings = ["own"]
         options = { prefixed = ["false", "true"] }
         [[chat_formats]]
+        name = "any"
+        file = "tokenizer_config.json"
+        [[chat_formats]]
         name = "spins"
         file = "spins.jinja"
         [[chat_formats]]
@@ -60,7 +69,12 @@ def test_templates_of_the_configuration_are_formats(tmp_path: Path) -> None:
         assert formats["own"].encodings == ("own",)
         assert set(formats["own"].control_tokens) == {"<|im_start|>", "<|im_end|>"}
         assert "tokenizer_config.json" in formats["own"].source
+        assert formats["any"].encodings == ("own",)
+        with pytest.raises(ChatFormatMismatch) as mismatch:
+            client.count_chat(CHAT, format="any", encoding="r50k_base")
+        assert mismatch.value.missing == "<|im_end|>, <|im_start|>"
         count = client.count_chat(CHAT, format="own")
+        assert count == client.count_chat(CHAT, format="any")
         assert count == client.count_chat(CHAT, format="chatml")
         ids = client.encode_chat(CHAT, format="own", disallowed_special=())
         assert len(ids) == count

@@ -152,7 +152,7 @@ class ChatFormatTable(BaseModel):
         file: A tokenizer_config.json, or a template.
         sha256: The SHA-256 of the file; None for any.
         template: The name of the template, if the file has several.
-        encodings: Canonical names of its encodings; empty: any.
+        encodings: Canonical names of its encodings; empty: any with its control tokens.
         variables: Values that the template reads, beside the tokens of the file.
         options: Variables that requests may set, with their values, the default first.
         arguments: How calls' arguments reach the template: as JSON values, or as text.

@@ -10,12 +10,17 @@ from bytepair_engine.vocabulary.special_names import SpecialNames
 
 
 def pieces(
-    rendered: list[tuple[str, int]], names: SpecialNames
+    rendered: list[tuple[str, int]], names: SpecialNames, runs: list[str]
 ) -> Iterable[tuple[str | Control, int]]:
     """Yield control tokens and texts with their owners.
 
     Control tokens are searched in runs of the template's own text. A token that the template
     writes in pieces is found; a token that is partly input is not.
+
+    Args:
+        rendered: The output of a template.
+        names: The control tokens.
+        runs: Receives the runs.
     """
     run: list[tuple[str, int]] = []
     for made, owner in rendered:
@@ -23,24 +28,25 @@ def pieces(
         for number, (start, stop) in enumerate(ranges_of(made)):
             if start or number:
                 # Input, which may be empty, comes before this range.
-                yield from _controls(run, names)
+                yield from _controls(run, names, runs)
                 run = []
                 if end < start:
                     yield plain[end:start], owner
             run.append((plain[start:stop], owner))
             end = stop
         if end < len(plain):
-            yield from _controls(run, names)
+            yield from _controls(run, names, runs)
             run = []
             yield plain[end:], owner
-    yield from _controls(run, names)
+    yield from _controls(run, names, runs)
 
 
 def _controls(
-    run: list[tuple[str, int]], names: SpecialNames
+    run: list[tuple[str, int]], names: SpecialNames, runs: list[str]
 ) -> Iterable[tuple[str | Control, int]]:
     """Yield the pieces of a run. The owner of a control token is that of its first character."""
     joined = "".join([text for text, _ in run])
+    runs.append(joined)
     spans = [(found.start(), found.end()) for found in names.finditer(joined, len(joined))][::-1]
     start = end = 0
     for text, owner in run:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from traceback import walk_tb
@@ -18,6 +20,7 @@ from bytepair_engine.chat.format import Chat, ChatFormat
 from bytepair_engine.chat.json_text import NotJson, parse
 from bytepair_engine.chat.layout import FRAME, TOOLS, Control, Layout
 from bytepair_engine.chat.messages import Message
+from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.chat.templates.budget import Budget, limited
 from bytepair_engine.chat.templates.controls import pieces
 from bytepair_engine.chat.templates.environment import Environment
@@ -31,6 +34,11 @@ Arguments = Literal["object", "text"]
 #: Maximum number of characters of a template. The longest published ones have some 20,000.
 MAX_SOURCE: Final = 1 << 18
 
+#: What looks like a control token, as in published templates.
+_CONTROL: Final = re.compile(
+    r"<([|｜])[^\s<>|｜]+\1>|</?s>|<(?:bos|eos|start_of_turn|end_of_turn)>"
+)
+
 #: Field of a message to its name in templates.
 _FIELDS: Final = {
     "name": "name",
@@ -38,6 +46,10 @@ _FIELDS: Final = {
     "tool_call_id": "tool_call_id",
     "tool_calls": "tool_calls",
 }
+
+
+#: A chat that most templates render, with the control tokens of every chat.
+_SHORTEST: Final = Chat((Message("user", ("",)),), options=ChatOptions(current_date="2000-01-01"))
 
 
 @dataclass
@@ -102,7 +114,8 @@ class TemplateFormat(ChatFormat):
             variables: Variables of the template, such as `bos_token`. They count as its own text.
             options: Variables that a request may set (`format_options`) with their values, the
                 default first. "true" and "false" become booleans.
-            encodings: Names of the encodings that the template is for; empty for any.
+            encodings: Names of the encodings that the template is for; empty for any that has its
+                control tokens.
             arguments: Type of the arguments of calls: "object" for a JSON value, or "text".
             source: Description of the origin.
         Raises:
@@ -138,6 +151,11 @@ class TemplateFormat(ChatFormat):
             raise BadTemplate(name, error.lineno, error.message or "syntax error") from None
         except (TemplateError, RecursionError, SyntaxError, ValueError, TypeError) as error:
             raise BadTemplate(name, None, type(error).__name__) from None
+        self._tokens = {
+            str(value)
+            for key, value in self._variables.items()
+            if key.endswith("_token") and key in used and isinstance(value, str) and value
+        }
         self.tools = "tools" in used
         self.dates = any(node.name == "strftime_now" for node in tree.find_all(nodes.Name))
         fields = {field for field, key in _FIELDS.items() if key in names}
@@ -157,6 +175,17 @@ class TemplateFormat(ChatFormat):
         names = [token.name for token in added if not token.special and token.name.strip()]
         if found := self._tokens_in_template(names):
             raise ChatFormatMismatch(self.name, encoding.name, sorted(found))
+        with suppress(InvalidChat, TemplateLimit):
+            self._layout(_SHORTEST, encoding)
+
+    def _check_written(self, text: str, encoding: Encoding) -> None:
+        """Raise ChatFormatMismatch if the template wrote what looks like a control token that the
+        encoding lacks, unless `encodings` names the encoding."""
+        if encoding.name not in self._encodings:
+            written = {found.group() for found in _CONTROL.finditer(text)}
+            written |= {token for token in self._tokens if token in text}
+            if missing := written - encoding.special_tokens.keys():
+                raise ChatFormatMismatch(self.name, encoding.name, sorted(missing))
 
     def controls_in(self, encoding: Encoding) -> frozenset[str]:
         """Return the special tokens of an encoding that the template or its variables contain."""
@@ -170,10 +199,14 @@ class TemplateFormat(ChatFormat):
         self.check_encoding(encoding)
         self.check_options(chat)
         self.check_messages(chat)
+        return self._layout(chat, encoding)
+
+    def _layout(self, chat: Chat, encoding: Encoding) -> Layout:
         layout = Layout()
         names = special_names(frozenset(encoding.special_tokens))
         texts: list[str] = []
-        for piece, owner in pieces(self._rendered(chat), names):
+        runs: list[str] = []
+        for piece, owner in pieces(self._rendered(chat), names, runs):
             if owner != layout.owner or isinstance(piece, Control):
                 layout.add("".join(texts))
                 texts = []
@@ -184,6 +217,7 @@ class TemplateFormat(ChatFormat):
             else:
                 texts.append(piece)
         layout.add("".join(texts))
+        self._check_written("\n".join(runs), encoding)
         layout.join()
         return layout
 
