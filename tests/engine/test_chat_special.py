@@ -7,8 +7,14 @@ from functools import partial
 from typing import Any
 
 import pytest
-from bytepair_engine import SpecialTokenFound
-from bytepair_engine.chat import count_chat, encode_chat, fit_chat, get_chat_format
+from bytepair_engine import SpecialTokenFound, extend_encoding
+from bytepair_engine.chat import (
+    ChatFormatMismatch,
+    count_chat,
+    encode_chat,
+    fit_chat,
+    get_chat_format,
+)
 from bytepair_engine.chat.counting import count_texts
 from support.chats import encoding_for
 
@@ -60,3 +66,26 @@ def test_count_texts_leaves_the_error_to_count_chat() -> None:
     pairs = [("user", TOKEN.encode())]
     assert count_texts(pairs, encoding=encoding, chosen=chosen)
     assert not count_texts(pairs, encoding=encoding, chosen=chosen, disallowed_special="all")
+
+
+@pytest.mark.parametrize(
+    ("name", "token"),
+    [
+        ("chatml", "ser"),
+        ("gemma", "model"),
+        ("harmony", "assistant"),
+        ("llama3", "\n"),
+        ("mistral-v1", "[/INST]"),
+        ("qwen2.5", "Alibaba"),
+    ],
+)
+def test_an_encoding_with_a_special_token_in_the_text_of_the_format_is_rejected(
+    name: str, token: str
+) -> None:
+    """Else every chat that is encoded had a special token in its text."""
+    chat = [{"role": "user", "content": "q"}]
+    encoding = extend_encoding(encoding_for(name), [token], name="own")
+    for call in CALLS:
+        with pytest.raises(ChatFormatMismatch) as rejected:
+            call(chat, encoding=encoding, format=name)
+        assert (rejected.value.encoding, rejected.value.missing) == ("own", ())

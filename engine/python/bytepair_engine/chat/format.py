@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -17,6 +18,7 @@ from bytepair_engine.chat.messages import NOTHING_ELSE, Message, Structured, Too
 from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import InvalidOption
+from bytepair_engine.vocabulary.special_names import special_names
 
 Joining = Literal["piecewise", "runs"]
 Accuracy = Literal["exact", "estimate"]
@@ -118,13 +120,28 @@ class ChatFormat(ABC):
         return WeakSet()
 
     def check_new(self, encoding: Encoding) -> None:
-        """Raise ChatFormatMismatch if the encoding lacks a control token, or as `check_control`."""
+        """Raise ChatFormatMismatch if the encoding lacks a control token, if a special token is in
+        the format's own text, or as `check_control`."""
         missing = self.controls - encoding.special_tokens.keys()
         if missing:
             raise ChatFormatMismatch(self.name, encoding.name, sorted(missing))
+        names = special_names(frozenset(encoding.special_tokens))
+        if any(names.search(text, len(text)) for text in self.own_texts()):
+            raise ChatFormatMismatch(self.name, encoding.name, ())
         if self.joining == "runs":
             for name in self.controls_in(encoding):
                 self.check_control(encoding, name)
+
+    def own_texts(self) -> Iterable[str]:
+        """Yield the format's own text around messages without text."""
+        system, user, assistant = (Message(role, ("",)) for role in ("system", "user", "assistant"))
+        for messages in (system,), (user,), (user, assistant):
+            with suppress(InvalidChat):
+                self.check_messages(chat := Chat(messages))
+                layout = self.render(chat)
+                if self.joining == "runs":
+                    layout.join()
+                yield from (piece for piece in layout.pieces if isinstance(piece, str))
 
     def check_control(self, encoding: Encoding, name: str) -> None:
         """Raise ChatFormatMismatch if a control token changes the ids of adjacent text: then runs

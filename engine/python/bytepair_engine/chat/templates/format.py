@@ -178,6 +178,9 @@ class TemplateFormat(ChatFormat):
         with suppress(InvalidChat, TemplateLimit):
             self._layout(_SHORTEST, encoding)
 
+    def own_texts(self) -> Iterable[str]:
+        return ()  # special tokens in it are control tokens
+
     def _check_written(self, text: str, encoding: Encoding) -> None:
         """Raise ChatFormatMismatch if the template wrote what looks like a control token that the
         encoding lacks, unless `encodings` names the encoding."""
