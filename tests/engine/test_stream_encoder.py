@@ -30,6 +30,8 @@ from bytepair_engine import (
     load_encoding,
 )
 from bytepair_engine.backends.varint import pack
+from bytepair_engine.context.splitting import SplitOptions
+from bytepair_engine.context.stream import StreamChunker
 from bytepair_engine.streaming import splitter as stream_splitter
 from bytepair_engine.streaming.split_points import SplitPoints, split_points_of
 from bytepair_engine.streaming.splitter import StreamSplitter
@@ -381,9 +383,11 @@ def test_a_preceding_text_of_another_type_is_rejected(load: Any, text: Any) -> N
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_a_stream_cannot_be_copied(load: Any, copied: Callable[[Any], Any]) -> None:
-    for kind in (StreamEncoder, StreamCounter, StreamDecoder):
-        with pytest.raises(TypeError, match=f"a {kind.__name__} cannot be copied"):
-            copied(kind(load("cl100k_base")))
+    encoding = load("cl100k_base")
+    streams = (kind(encoding) for kind in (StreamEncoder, StreamCounter, StreamDecoder))
+    for stream in (*streams, StreamChunker(encoding, SplitOptions(10))):
+        with pytest.raises(TypeError, match=f"a {type(stream).__name__} cannot be copied"):
+            copied(stream)
 
 
 @pytest.mark.parametrize("piece", [None, 5])

@@ -21,6 +21,7 @@ from bytepair_engine.errors import (
     check_least,
 )
 from bytepair_engine.streaming.encoder import DEFAULT_MAX_PENDING_BYTES, can_stream
+from bytepair_engine.streaming.no_copies import NoCopies
 from bytepair_engine.streaming.utf8 import Utf8Decoder
 from bytepair_engine.vocabulary.special_names import special_names
 from bytepair_engine.vocabulary.special_sets import SpecialTokens, chosen_names
@@ -35,7 +36,7 @@ _RESTARTED: Final[tuple[Level, ...]] = ("grapheme", "word", "sentence")
 _MORE: Final = 256
 
 
-class StreamChunker:
+class StreamChunker(NoCopies):
     """Splits text that arrives in pieces. The chunks of `feed` and `finish` are those of
     `splitting.split` for the whole text, for all pieces.
 
