@@ -147,6 +147,8 @@ def test_the_text_of_segments_is_never_a_control_token(guarded: RunningServer) -
     assert failed.reason == "SPECIAL_TOKEN_IN_TEXT"
     assert failed.metadata == {"token": END, "byte_offset": str(3 + len(END))}
     assert failed.field == "segments[3].text"
+    # allowed_special has no effect on segments, so it is not the advice.
+    assert failed.message.endswith("; in segments only a special_token becomes a control token")
 
 
 def test_offsets_count_special_token_segments_by_their_spelling(guarded: RunningServer) -> None:

@@ -222,13 +222,13 @@ _FOUND: Final = (
     "DISALLOWED_SPECIAL_AS_TEXT reads it as ordinary text, unless the operator's "
     "disallowed_special_floor forbids that"
 )
-_SPECIAL_TOKEN_IN_TEXT: Final = (
+_found_in_text: Final = _invalid(
     "SPECIAL_TOKEN_IN_TEXT",
     f"{_FOUND}; it becomes a control token only if allowed_special names it and the operator's "
     "[ceiling] permits it",
     *("token", "byte_offset"),
+    field="text",
 )
-_found_in_text: Final = _invalid(*_SPECIAL_TOKEN_IN_TEXT, field="text")
 _found_in_message: Final = _invalid(
     "SPECIAL_TOKEN_IN_TEXT",
     f"message {{index}}: {_FOUND}",
@@ -275,7 +275,12 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
     engine.SpecialTokenFound: lambda error: (
         _found_in_text(error) if error.index is None else _found_in_message(error)
     ),
-    errors.SpecialTokenInSegment: _invalid(*_SPECIAL_TOKEN_IN_TEXT, field="segments[{index}].text"),
+    errors.SpecialTokenInSegment: _invalid(
+        "SPECIAL_TOKEN_IN_TEXT",
+        f"{_FOUND}; in segments only a special_token becomes a control token",
+        *("token", "byte_offset"),
+        field="segments[{index}].text",
+    ),
     engine.UnknownTokenId: _unknown_token_id,
     engine.InvalidUnicode: _invalid(
         "INVALID_UTF8",
