@@ -85,9 +85,10 @@ class Connection:
 
     def drain(self) -> stream_pb2.DecodeStreamResponse | None:
         """The last response of a stopping server, before the status."""
-        if self._decoder is None:
+        delta = None if self._decoder is None else self._decoder.abandon()
+        if not delta:
             return None
-        answer = self._answer(self._decoder.abandon(), finished=False)
+        answer = self._answer(delta, finished=False)
         answer.stop_matched, answer.finished = "", False
         return answer
 
@@ -134,9 +135,9 @@ def decoded(
     has_ended = False
     while True:
         while not has_ended and not buffer.is_full and rng.random() < 0.6:
-            token_id = next(source, None)
-            has_ended = token_id is None
-            for part in buffer.parts([] if token_id is None else token_id):
+            item: Any = [] if rng.random() < 0.1 else next(source, None)
+            has_ended = item is None
+            for part in () if item is None else buffer.parts(item):
                 buffer.put(part)
         if buffer.can_rewind and rng.random() < BREAK:
             extra = connection.drain() if rng.random() < 0.5 else None
@@ -221,8 +222,9 @@ def test_an_interrupted_stream_of_text_gives_what_one_connection_gives(
     while not finished:
         piece = None if has_ended or buffer.is_full else next(source, None)
         has_ended = has_ended or (piece is None and not buffer.is_full)
-        for part in buffer.parts(piece or b""):
-            buffer.put(part)
+        for item in [piece, b""] if piece is not None and rng.random() < 0.5 else [piece]:
+            for part in () if item is None else buffer.parts(item):
+                buffer.put(part)
         if buffer.can_rewind and rng.random() < BREAK:
             buffer.rewind(first)
             stream = encoder(made, config)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -146,6 +147,26 @@ def test_a_piece_comes_before_the_next_id(client: TokenizerClient, clients: Clie
         pieces.append(piece)
         seen.release()
     assert pieces == ["one", " two", " three", " four"]
+
+
+def after_answers(items: Iterable[Any], answered: threading.Semaphore) -> Iterator[Any]:
+    """The items, each after an answer to the one before it."""
+    for item in items:
+        yield item
+        assert answered.acquire(timeout=30)
+
+
+def test_an_empty_item_sends_an_empty_message(client: TokenizerClient, clients: Clients) -> None:
+    raw = client.with_raw_response
+    streams: list[tuple[Callable[..., Any], list[Any]]] = [
+        (raw.decode_stream, [ids_of("one"), [], (), iter([]), ids_of(" two")]),
+        (raw.encode_stream, ["one", "", b"", bytearray(), " two"]),
+        (partial(raw.split_stream, max_tokens=9), ["one", "", b"", memoryview(b""), " two"]),
+    ]
+    for stream, items in streams:
+        answered = threading.Semaphore(0)
+        for _ in stream(clients.source(after_answers(items, answered))):
+            answered.release()
 
 
 def test_pending_ids_are_sent_in_one_message(client: TokenizerClient) -> None:

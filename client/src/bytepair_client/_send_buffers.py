@@ -40,7 +40,8 @@ Part = TypeVar("Part", "list[int]", bytearray)
 class SendBuffer(ABC, Generic[Part]):
     """The requests of one stream. Not safe for threads, except that `parts` may run concurrently.
 
-    The first request holds the configuration and all input that is pending then."""
+    The first request holds the configuration and all input that is pending then. A part without
+    input makes a request too, which may share its message with pending input."""
 
     def __init__(self, config: Any, max_request: int, empty: Callable[[], Part]) -> None:
         self.max_request = max_request  # of a request, in bytes of text or in ids; at least 1
@@ -56,15 +57,17 @@ class SendBuffer(ABC, Generic[Part]):
         self._byte_base = 0  # the same in the bytes that errors count
         self._config = config
         self._needs_config = True
+        self._is_due = True  # a request, even without input
 
     @abstractmethod
     def parts(self, item: object) -> Iterator[Part]:
-        """Cut one item of the source into parts for `put`. If the item is invalid, raises the error
-        after the valid parts."""
+        """Cut one item of the source into parts for `put`: one empty part if the item is empty. If
+        the item is invalid, raises the error after the valid parts."""
 
     def put(self, part: Part) -> None:
         """Add a part to the pending input."""
         self._pending += part
+        self._is_due = True
 
     @property
     def is_full(self) -> bool:
@@ -74,12 +77,13 @@ class SendBuffer(ABC, Generic[Part]):
     @property
     def is_empty(self) -> bool:
         """Whether there is no request to take."""
-        return not self._needs_config and not self._pending
+        return not self._is_due
 
     def take(self) -> bytes:
         """The next request, with as much input as fits."""
         part = self._pending[: self.max_request]
         del self._pending[: self.max_request]
+        self._is_due = bool(self._pending)
         self.sent += len(part)
         if self.can_rewind:
             self._kept += part
@@ -116,7 +120,7 @@ class SendBuffer(ABC, Generic[Part]):
             self.sent = self._given = 0
         self._kept.clear()
         self._base = self._byte_base = self._settled
-        self._needs_config = self.can_rewind = True
+        self._needs_config = self._is_due = self.can_rewind = True
         if first is not None:
             self._config.encoding = first.encoding
             self._config.expected_fingerprint = first.fingerprint
@@ -167,7 +171,7 @@ class TextBuffer(SendBuffer[bytearray]):
             item = bytes(item)
         if not isinstance(item, str | bytes | bytearray):
             raise TypeError(f"pieces must be str or bytes, not {type(item).__name__}")
-        for start in range(0, len(item), self.max_request):
+        for start in range(0, len(item) or 1, self.max_request):
             part = item[start : start + self.max_request]
             try:
                 data = bytearray(part.encode() if isinstance(part, str) else part)
@@ -258,7 +262,7 @@ class IdsBuffer(SendBuffer[list[int]]):
         except TypeError:
             fault = TypeError("ids must be integers or lists of integers")
         self._given += len(part)
-        for start in range(0, len(part), self.max_request):
+        for start in range(0, len(part) or fault is None, self.max_request):
             yield part[start : start + self.max_request]
         if fault is not None:
             raise fault
@@ -269,7 +273,8 @@ class IdsBuffer(SendBuffer[list[int]]):
     def read(self, response: stream_pb2.DecodeStreamResponse) -> bool:
         response.tokens_consumed += self._base
         if response.tokens_consumed == self._answered and not response.finished:
-            return False  # the response to a request consumes ids
+            # The response to a request without ids, or an extra one, which has output.
+            return not (response.text or response.data)
         self._answered = response.tokens_consumed
         self.release(response)
         # Ids without output do not show that a text has begun, so they are not settled: a decoder

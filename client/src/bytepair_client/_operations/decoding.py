@@ -194,7 +194,8 @@ def decode_stream(
 
     Args:
         ids: Single ids or lists of ids. Each is sent as soon as the message before it is sent;
-            all that arrive meanwhile share a message.
+            all that arrive meanwhile share a message. An empty list sends an empty message, which
+            keeps the stream from being idle.
         prefill_ids: Ids before the first of `ids`, such as those of the prompt. They give no text,
             but `ids` may complete a character that they begin.
         stop: The text ends before the first occurrence of one of these strings; none may be empty.

@@ -154,7 +154,8 @@ def encode_stream(
     Args:
         pieces: Strings, or bytes of UTF-8 that may be cut inside a character, such as a file opened
             in binary mode. A str or bytes alone is one piece, never the name of a file. Pieces that
-            arrive while a message is sent share the next one.
+            arrive while a message is sent share the next one. An empty piece sends an empty
+            message, which keeps the stream from being idle.
         timeout: Seconds for the whole stream; None, and by default, for no deadline.
     Returns:
         An iterator of lists of ids, each as soon as it is final and never empty. Joined they are
