@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 import sys
@@ -14,9 +15,12 @@ from bytepair_client import (
     InputTooLarge,
     InvalidOption,
     InvalidUtf8,
+    RawResponses,
     Segments,
+    Tls,
     TokenizerClient,
     UnknownTokenId,
+    error_of,
     special,
 )
 from support.clients import Clients
@@ -160,13 +164,21 @@ def test_an_option_without_its_name(client: TokenizerClient) -> None:
         ("tls", "ca.pem"),
         ("timeout", "3"),
         ("keepalive", "1"),
+        ("encoding", 5),
+        ("expected_fingerprint", b"sha256:1"),
+        ("user_agent", 5),
+        ("metadata", None),
+        ("metadata", ["name"]),
+        ("metadata", {5: "value"}),
+        ("tls.root_certificates", Tls(root_certificates=5)),  # type: ignore[arg-type]
+        ("tls.server_name", Tls(server_name=5)),  # type: ignore[arg-type]
     ],
 )
 def test_an_option_of_the_client_of_a_wrong_type(
     clients: Clients, field: str, value: object
 ) -> None:
     with pytest.raises(TypeError, match=field):
-        clients(**{field: value})
+        clients(**{field.partition(".")[0]: value})
 
 
 @pytest.mark.parametrize("kind", [TokenizerClient, AsyncTokenizerClient])
@@ -265,11 +277,35 @@ def test_an_id_that_no_encoding_can_have(client: TokenizerClient, bad: int) -> N
         ("allowed_special", lambda c: c.count("a", allowed_special=[5])),
         ("timeout", lambda c: c.count("a", timeout="3")),
         ("max_tokens", lambda c: c.truncate("a", "x")),
+        ("batch", lambda c: c.decode_batch("12")),
+        ("chats", lambda c: c.count_chat_batch("hi", format="f")),
+        ("prefill_ids", lambda c: c.decode_stream([], prefill_ids=5)),
+        ("prefill_ids", lambda c: c.decode_stream([], prefill_ids=["x"])),
+        ("allowed_special", lambda c: c.count("a", allowed_special=b"x")),
+        ("add_special_tokens", lambda c: c.count("a", add_special_tokens=2**99)),
+        ("progress", lambda c: c.count_batch(["a"], progress=5)),
+        ("token_id", lambda c: c.get_token(True)),
+        ("stop", lambda c: c.decode_stream([], stop=[b"x"])),
+        ("marker", lambda c: c.truncate("a", 5, marker=b"x")),
+        ("format", lambda c: c.get_chat_format(b"f")),
+        ("Segments", lambda c: c.count(Segments(5))),  # type: ignore[arg-type]
+        ("result", lambda c: error_of(None)),  # type: ignore[arg-type]
     ],
 )
 def test_an_argument_of_a_wrong_type(client: TokenizerClient, argument: str, act: Act) -> None:
     with pytest.raises(TypeError, match=rf"\b{argument}\b"):
         act(client)
+
+
+@pytest.mark.parametrize("name", [name for name in dir(RawResponses) if name[0] != "_"])
+def test_an_error_names_the_argument_of_a_wrong_type(client: TokenizerClient, name: str) -> None:
+    parameters = inspect.signature(getattr(RawResponses, name)).parameters.keys() - {"self"}
+    valid = {"text": "", "texts": [], "messages": [], "chats": [], "pieces": [], "max_tokens": 1}
+    valid |= {"ids": [], "batch": [], "format": "f", "token_id": 1}
+    for argument in parameters - {"return_exceptions"}:  # which may be any object
+        arguments: dict[str, Any] = {each: valid[each] for each in valid.keys() & parameters}
+        with pytest.raises((TypeError, InvalidOption), match=argument):
+            getattr(client, name)(**(arguments | {argument: object()}))
 
 
 @pytest.mark.parametrize(

@@ -117,9 +117,7 @@ class Segments(tuple[str | SpecialToken, ...]):
 
     def __new__(cls, parts: Iterable[str | SpecialToken] = ()) -> Self:
         """Raises TypeError if `parts` is one string, whose characters would be the segments."""
-        if isinstance(parts, str):
-            raise TypeError("Segments takes a list of parts, not one str")
-        return super().__new__(cls, parts)
+        return super().__new__(cls, checked_iterable("parts of Segments", parts))
 
     def __repr__(self) -> str:
         return f"Segments({list(self)!r})"
@@ -173,29 +171,31 @@ def lone_surrogate(text: str, index: int, bytes_before: int) -> InvalidUtf8:
 
 
 def checked_iterable(name: str, values: Any) -> Any:
-    """Return `values`. Raises TypeError, with `name`, if it cannot be iterated."""
-    if not any(hasattr(values, each) for each in ("__iter__", "__aiter__", "__getitem__")):
-        raise TypeError(f"{name} must be iterable, not {type(values).__name__}")
+    """Return `values`. Raises TypeError, with `name`, if it is a str or cannot be iterated."""
+    methods = ("__iter__", "__aiter__", "__getitem__")
+    if isinstance(values, str) or not any(hasattr(values, each) for each in methods):
+        raise TypeError(f"{name} must be a list or another iterable, not {type(values).__name__}")
     return values
 
 
-def listed_ids(ids: Iterable[int]) -> Sequence[int]:
-    """`ids` as a list or tuple. Raises TypeError if it is not iterable."""
+def listed_ids(ids: Iterable[int], name: str = "ids") -> Sequence[int]:
+    """`ids` as a list or tuple. Raises TypeError, with `name`, if it is not iterable."""
     try:
         return ids if isinstance(ids, list | tuple) else list(ids)
     except TypeError:
-        raise TypeError(f"ids must be a list of integers, not {type(ids).__name__}") from None
+        raise TypeError(f"{name} must be a list of integers, not {type(ids).__name__}") from None
 
 
-def set_ids(field: MutableSequence[int], ids: Iterable[int]) -> None:
-    """Append `ids` to a field. Raises UnknownTokenId if one is out of range, TypeError if one is
-    not an integer."""
-    ids = listed_ids(ids)
+def set_ids(field: MutableSequence[int], ids: Iterable[int], name: str = "ids") -> None:
+    """Append `ids` to a field. Raises UnknownTokenId if one is out of range, TypeError, with
+    `name`, if one is not an integer."""
+    ids = listed_ids(ids, name)
     try:
         field.extend(ids)
     except TypeError:
-        remedy = "; decode_batch takes lists" if isinstance(ids[0], list | tuple) else ""
-        raise TypeError(f"ids must be integers{remedy}") from None
+        is_batch = name == "ids" and isinstance(ids[0], list | tuple)
+        remedy = "; decode_batch takes lists" if is_batch else ""
+        raise TypeError(f"{name} must be integers{remedy}") from None
     except ValueError:
         for index, token_id in enumerate(ids):
             if not 0 <= token_id <= MAX_TOKEN_ID:

@@ -18,7 +18,7 @@ from google.protobuf.message import Message
 
 from bytepair_client import _errors as errors
 from bytepair_client import _options as options
-from bytepair_client._arguments import Defaults, checked_size, chosen_timeout, positive
+from bytepair_client._arguments import Defaults, checked_size, chosen_timeout, positive, utf8
 from bytepair_client._call import Method, R, Response, StreamCall, Work, too_many, unexpected
 from bytepair_client._options import Tls
 from bytepair_client._status import from_call
@@ -105,6 +105,10 @@ class BaseClient(ABC):
             raise too_many(type(self).__name__, "target")
         for name in unknown:
             raise unexpected(type(self).__name__, name)
+        texts = {"encoding": encoding, "expected_fingerprint": expected_fingerprint}
+        for name, value in (texts | {"user_agent": user_agent}).items():
+            if value is not None:
+                utf8(name, value)
         self.target = options.checked_target(target)
         self._defaults = Defaults(
             encoding,

@@ -152,9 +152,13 @@ def call_metadata(
     api_key: str | None, metadata: Mapping[str, str] | Iterable[tuple[str, str]]
 ) -> tuple[tuple[str, str], ...]:
     """The metadata of every call. Errors never show the key or a value."""
-    pairs = tuple(metadata.items() if isinstance(metadata, Mapping) else metadata)
+    try:
+        items = metadata.items() if isinstance(metadata, Mapping) else metadata
+        pairs = tuple((name, value) for name, value in items)
+    except (TypeError, ValueError):
+        raise TypeError("metadata must be a mapping, or pairs of a name and a value") from None
     for name, value in pairs:
-        if not _METADATA_NAME.fullmatch(name):
+        if not _METADATA_NAME.fullmatch(utf8("metadata", name)):
             raise invalid("metadata", f"the name {name!r} may only have a-z, 0-9, '_', '-' and '.'")
         if name.endswith("-bin"):
             continue
@@ -171,6 +175,8 @@ def call_metadata(
 def _pem(name: str, source: str | os.PathLike[str] | bytes | None) -> bytes | None:
     if source is None or isinstance(source, bytes):
         return source
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"tls.{name} must be a path or bytes, not {type(source).__name__}")
     try:
         return Path(source).read_bytes()
     except OSError as error:
@@ -208,7 +214,8 @@ def channel_arguments(
             ("grpc.http2.max_pings_without_data", 0),  # no bound: streams may be idle for long
         ]
     if tls is not None and tls.server_name is not None:
-        arguments.append(("grpc.ssl_target_name_override", tls.server_name))
+        name = utf8("tls.server_name", tls.server_name)
+        arguments.append(("grpc.ssl_target_name_override", name))
     elif (authority := _authority(target)) is not None:
         arguments.append(("grpc.default_authority", authority))
     return arguments

@@ -102,6 +102,8 @@ class Batch(Prepared[Response, list[Plain]]):
         self._until = monotonic() + (self._timeout or 0) if has_deadline else None
         self._return_exceptions = return_exceptions
         self._raises = not return_exceptions  # the first error of an item
+        if not callable(progress) and progress is not None:
+            raise TypeError(f"progress must be callable, not {type(progress).__name__}")
         self._progress = progress
         self._max_bytes = defaults.max_unary_bytes
         self._max_items = MAX_ITEMS
@@ -267,6 +269,8 @@ def error_of(result: BatchResult, item: int | None = None) -> errors.TokenizerEr
     Returns:
         The exception; None if the item succeeded.
     """
+    if not isinstance(result, BatchResult):
+        raise TypeError(f"result must be that of a batch, not {type(result).__name__}")
     return from_item(result.error, item) if result.HasField("error") else None
 
 

@@ -224,7 +224,7 @@ def decode_stream(
         as_bytes=as_bytes,
         **options,
     )
-    set_ids(config.prefill_ids, prefill_ids)
+    set_ids(config.prefill_ids, prefill_ids, "prefill_ids")
     return _stream_call(defaults, config, checked_iterable("ids", ids), timeout)
 
 

@@ -211,7 +211,7 @@ def get_token(
         UnknownTokenId: No token has this id.
         UnknownEncoding: The server has no encoding of that name.
     """
-    if not isinstance(token_id, int):
+    if isinstance(token_id, bool) or not isinstance(token_id, int):
         raise TypeError(f"token_id must be an int, not {type(token_id).__name__}")
     if not 0 <= token_id <= MAX_TOKEN_ID:
         raise UnknownTokenId(f"no token has id {token_id}", metadata={"id": str(token_id)})

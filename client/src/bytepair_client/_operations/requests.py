@@ -105,6 +105,9 @@ def set_field(message: Message, name: str, value: Any) -> None:
             raise invalid(name, f"must be one of {', '.join(numbers)}")
         value = numbers[value]
     try:
+        given = value if isinstance(value, list | tuple) else (value,)
+        if any(isinstance(each, bytes) for each in given):
+            raise TypeError  # protobuf takes bytes of UTF-8 for a str
         if isinstance(value, list | tuple):
             getattr(message, name).extend(value)
         elif isinstance(value, Mapping):
@@ -113,15 +116,15 @@ def set_field(message: Message, name: str, value: Any) -> None:
             setattr(message, name, value)
     except UnicodeEncodeError:
         raise invalid(name, "not UTF-8") from None
-    except (TypeError, AttributeError):
-        now, given = getattr(message, name), type(value).__name__
+    except (TypeError, AttributeError, OverflowError):  # the last for a bool
+        now = getattr(message, name)
         if isinstance(now, bool | int | str):
             wanted = "an int" if type(now) is int else f"a {type(now).__name__}"
         elif isinstance(now, Mapping) and not isinstance(value, Mapping):
             wanted = "a mapping"
         else:
             raise TypeError(f"{name} holds a value of a wrong type") from None
-        raise TypeError(f"{name} must be {wanted}, not {given}") from None
+        raise TypeError(f"{name} must be {wanted}, not {type(value).__name__}") from None
     except ValueError:
         least = min(value) if isinstance(value, list | tuple) else value
         problem = "must be 0 or more, not" if least < 0 else "is too large:"
@@ -151,7 +154,7 @@ def wire_allowed(allowed: AllowedSpecial) -> list[str]:
         if allowed != "all":
             raise invalid("allowed_special", 'must be "all" or a collection of special tokens')
         return [_EVERY]
-    if not isinstance(allowed, Collection):
+    if isinstance(allowed, bytes | bytearray) or not isinstance(allowed, Collection):
         raise TypeError(f"allowed_special must be a collection, not {type(allowed).__name__}")
     if "all" in allowed:
         raise invalid("allowed_special", 'give "all" by itself, not in a list of tokens')
