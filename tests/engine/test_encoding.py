@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 import pytest
 from bytepair_engine import (
+    CancelScope,
     Encoding,
     InvalidOption,
     InvalidUnicode,
@@ -22,6 +23,7 @@ from bytepair_engine import (
     UnknownToken,
     UnknownTokenId,
     aliases,
+    can_stream,
     extend_encoding,
     get_encoding,
     list_encodings,
@@ -200,6 +202,21 @@ def test_values_other_than_text_are_rejected(encoding: Encoding) -> None:
         ("stop", lambda encoding: StreamDecoder(encoding, stop=["a", 5])),  # type: ignore[list-item]
         ("piece", lambda encoding: StreamEncoder(encoding).feed(5)),  # type: ignore[arg-type]
         ("special_tokens", lambda _: extend_encoding(toy(), [5], name="x")),  # type: ignore[list-item]
+        ("special_tokens", lambda _: extend_encoding(toy(), [[]], name="x")),  # type: ignore[list-item]
+        ("special_tokens", lambda _: extend_encoding(toy(), {"a"}, name="x")),  # type: ignore[arg-type]
+        ("special_tokens", lambda _: extend_encoding(toy(), {"a": "b"}, name="x")),  # type: ignore[dict-item]
+        ("name", lambda _: extend_encoding(toy(), [], name=5)),  # type: ignore[arg-type]
+        ("encoding", lambda _: extend_encoding("toy", [], name="x")),  # type: ignore[arg-type]
+        ("encoding", lambda encoding: can_stream(encoding.name)),
+        ("allowed_special", lambda encoding: encoding.encode("x", allowed_special=b"x")),
+        ("allowed_special", lambda encoding: encoding.encode("x", allowed_special=[[]])),
+        ("disallowed_special", lambda encoding: encoding.count("x", disallowed_special=[[]])),
+        ("token_id", lambda encoding: encoding.is_special_id("a")),
+        ("ids", lambda encoding: encoding.without_special(5)),
+        ("ids", lambda encoding: encoding.without_special(["a"])),
+        ("prefill_ids", lambda encoding: StreamDecoder(encoding, prefill_ids=["a"])),  # type: ignore[list-item]
+        ("seconds", lambda _: CancelScope("1")),  # type: ignore[arg-type]
+        ("backend", lambda _: get_encoding("gpt2", backend=[])),  # type: ignore[arg-type]
     ],
 )
 def test_the_error_for_a_wrong_type_names_the_argument(

@@ -8,7 +8,7 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from bytepair_engine.errors import Cancelled
+from bytepair_engine.errors import Cancelled, check_type
 
 if TYPE_CHECKING:
     from bytepair_engine._core import CancelFlag
@@ -43,6 +43,7 @@ class CancelScope:
         Args:
             seconds: Time limit, counted from now; 0 or less cancels at once. None for no limit.
         """
+        check_type("seconds", seconds, int | float | None, "a number or None")
         seconds = None if seconds is None else max(0.0, seconds)
         self.cancelled = False
         self._deadline: Final = None if seconds is None else monotonic() + seconds

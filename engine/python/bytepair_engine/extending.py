@@ -7,8 +7,8 @@ from operator import itemgetter
 
 from bytepair_engine.backends.cores import resolve
 from bytepair_engine.building import build_encoding
-from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import InvalidOption, VocabularyError
+from bytepair_engine.encoding import Encoding, check_encoding
+from bytepair_engine.errors import InvalidOption, VocabularyError, check_type
 
 
 def extend_encoding(
@@ -34,9 +34,14 @@ def extend_encoding(
     >>> chat.special_tokens["<|bot|>"], chat.n_vocab
     (100278, 100279)
     """
+    check_encoding(encoding)
+    check_type("name", name, str, "str")
     if isinstance(special_tokens, str):
         raise InvalidOption("special_tokens", "must be a list of strings, not one string")
+    check_type("special_tokens", special_tokens, Mapping | Sequence, "a mapping or a sequence")
     if not isinstance(special_tokens, Mapping):
+        for token in special_tokens:
+            check_type("special_tokens: each name", token, str, "str")
         repeated = [t for number, t in enumerate(special_tokens) if t in special_tokens[:number]]
         if repeated:
             raise InvalidOption("special_tokens", f"{repeated[0]!r} is given twice")
@@ -49,6 +54,7 @@ def extend_encoding(
         )
     used = {token_id: token for token, token_id in encoding.special_tokens.items()}
     for token, token_id in special_tokens.items():
+        check_type("special_tokens: each id", token_id, int, "int")
         problem = None
         if token in encoding.special_tokens:
             problem = f"it has the id {encoding.special_tokens[token]} already"

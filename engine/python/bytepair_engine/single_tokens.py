@@ -47,9 +47,7 @@ class TokenMethods:
         Raises:
             UnknownTokenId: No token has this id.
         """
-        if not hasattr(token_id, "__index__"):
-            raise wrong_type("token_id", "int", token_id)
-        token_id = operator.index(token_id)
+        token_id = _index(token_id)
         token = self._backend.token_bytes(token_id)
         if token is None:
             raise UnknownTokenId(token_id)
@@ -61,8 +59,18 @@ class TokenMethods:
 
     def is_special_id(self, token_id: int) -> bool:
         """Whether a special token has this id."""
-        return operator.index(token_id) in self._special_ids
+        return _index(token_id) in self._special_ids
 
     def without_special(self, ids: Sequence[int]) -> list[int]:
         """Return the ids without those of special tokens, in order."""
-        return [i for i in map(operator.index, ids) if i not in self._special_ids]
+        try:
+            return [i for i in map(operator.index, ids) if i not in self._special_ids]
+        except TypeError as error:
+            raise TypeError(f"ids: {error}") from None
+
+
+def _index(token_id: int) -> int:
+    try:
+        return operator.index(token_id)
+    except TypeError:
+        raise wrong_type("token_id", "int", token_id) from None

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from bytepair_engine.backends.interface import Backend
 from bytepair_engine.backends.reference import ReferenceBackend
-from bytepair_engine.errors import InvalidOption
+from bytepair_engine.errors import InvalidOption, check_type
 from bytepair_engine.formats.as_ranks import ByRank, merges_by_rank
 from bytepair_engine.pipeline.backend import PipelineBackend
 from bytepair_engine.pipeline.definition import Merges, Pipeline
@@ -52,7 +52,6 @@ _REFERENCE = Core(
 )
 
 
-@cache
 def resolve(name: BackendName | None) -> Core:
     """Find a backend.
 
@@ -60,7 +59,14 @@ def resolve(name: BackendName | None) -> Core:
         name: "native" or "reference"; None for native if the core is built, else reference.
     Raises:
         InvalidOption: The name is another one, or it is "native" and the core is not built.
+        TypeError: The name is not a string.
     """
+    check_type("backend", name, str | None, "str or None")
+    return _resolve(name)
+
+
+@cache
+def _resolve(name: BackendName | None) -> Core:
     if name == "reference":
         return _REFERENCE
     if name not in (None, "native"):

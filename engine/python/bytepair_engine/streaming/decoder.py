@@ -152,9 +152,7 @@ class StreamDecoder(NoCopies, Generic[T]):
         # soon as, the bytes of a token no longer depend on its position.
         self._state = None if encoding.decoder is None else DecoderState(encoding.decoder)
         self._state_before = self._state
-        if not isinstance(prefill_ids, (list, tuple)):
-            prefill_ids = _integers(prefill_ids, "prefill_ids")
-        context, _ = self._bytes_of(prefill_ids)
+        context, _ = self._bytes_of(_integers(prefill_ids, "prefill_ids"))
         if self.fault is not None:
             raise self.fault
         self._utf8: Final = None if as_bytes else Utf8Decoder(errors, context)

@@ -39,6 +39,7 @@ A = TypeVar("A", list[int], bytes)
 def can_stream(encoding: Encoding) -> bool:
     """Whether text can be streamed into `encoding`. This requires known split points, which exist
     for the named split patterns and for most pipelines."""
+    check_encoding(encoding)
     return split_points(encoding) is not None
 
 

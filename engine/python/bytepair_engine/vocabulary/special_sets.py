@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any, Final, Literal
 
@@ -75,9 +75,13 @@ def chosen_names(
 def _checked(option: str, names: Collection[str]) -> frozenset[str]:
     if isinstance(names, str):
         raise InvalidOption(option, 'must be "all" or a collection of strings, not one string')
-    if not isinstance(names, Iterable):
-        raise wrong_type(option, '"all" or a collection of strings', names)
-    names = frozenset(names)
+    wrong = wrong_type(option, '"all" or a collection of strings', names)
+    if isinstance(names, bytes | bytearray):
+        raise wrong
+    try:
+        names = frozenset(names)
+    except TypeError:  # not iterable, or with an unhashable name
+        raise wrong from None
     if "" in names:
         raise InvalidOption(option, "contains an empty string")
     return names
