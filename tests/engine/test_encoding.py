@@ -31,6 +31,8 @@ from bytepair_engine import (
 )
 from bytepair_engine.backends.interface import OffsetUnit
 from bytepair_engine.backends.varint import pack
+from bytepair_engine.chat import get_chat_format
+from bytepair_engine.context.stream import StreamChunker
 from bytepair_engine.toy import toy
 from hypothesis import given
 from hypothesis import strategies as st
@@ -217,6 +219,8 @@ def test_values_other_than_text_are_rejected(encoding: Encoding) -> None:
         ("prefill_ids", lambda encoding: StreamDecoder(encoding, prefill_ids=["a"])),  # type: ignore[list-item]
         ("seconds", lambda _: CancelScope("1")),  # type: ignore[arg-type]
         ("backend", lambda _: get_encoding("gpt2", backend=[])),  # type: ignore[arg-type]
+        ("options", lambda encoding: StreamChunker(encoding, 5)),  # type: ignore[arg-type]
+        ("name", lambda _: get_chat_format(5)),  # type: ignore[arg-type]
     ],
 )
 def test_the_error_for_a_wrong_type_names_the_argument(

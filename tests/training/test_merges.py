@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import bytepair_engine
 import pytest
@@ -182,6 +183,18 @@ def test_train_rejects_invalid_arguments() -> None:
         bytepair_engine.train(["a"], vocab_size=300, pattern="gpt7")
     with pytest.raises(InvalidUnicode, match="lone surrogate"):
         bytepair_engine.train(["a\ud800"], vocab_size=300, pattern="gpt2")
+
+
+def test_an_error_names_the_argument_of_a_wrong_type() -> None:
+    train: Any = bytepair_engine.train
+    valid = {"corpus": [], "vocab_size": 256, "pattern": None}
+    more = "special_tokens", "min_frequency", "progress", "threads", "memory_bytes", "backend"
+    for option in (*valid, *more):
+        with pytest.raises(TypeError, match=f"^{option} must be "):
+            train(**(valid | {option: 1.5}))
+    for backend in ("native", "reference"):
+        with pytest.raises(TypeError, match=r"^corpus: each text must be str, not NoneType"):
+            train(**(valid | {"corpus": [None], "backend": backend}))
 
 
 @pytest.mark.parametrize("backend", ["native", "reference"])

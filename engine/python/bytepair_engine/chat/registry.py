@@ -20,6 +20,7 @@ from bytepair_engine.chat.formats.mistral import (
     MistralV13,
 )
 from bytepair_engine.chat.formats.openai_chat import OpenAiChat
+from bytepair_engine.errors import check_type
 
 _FORMATS: Final[dict[str, ChatFormat]] = {
     chat_format.name: chat_format
@@ -47,7 +48,9 @@ def get_chat_format(name: str) -> ChatFormat:
 
     Raises:
         UnknownChatFormat: The name is unknown. There is no fallback.
+        TypeError: The name is not a string.
     """
+    check_type("name", name, str, "str")
     try:
         return _FORMATS[name]
     except KeyError:

@@ -19,6 +19,7 @@ from bytepair_engine.errors import (
     SpecialTokenFound,
     StreamFinished,
     check_least,
+    check_type,
 )
 from bytepair_engine.streaming.encoder import DEFAULT_MAX_PENDING_BYTES, can_stream
 from bytepair_engine.streaming.no_copies import NoCopies
@@ -75,6 +76,7 @@ class StreamChunker(NoCopies):
             InvalidOption: An argument outside its domain, or an encoding without known split
                 points.
         """
+        check_type("options", options, SplitOptions, "SplitOptions")
         check_least("max_pending_bytes", max_pending_bytes, 1)
         if not can_stream(encoding):
             raise InvalidOption(

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from bytepair_engine import _core
-from bytepair_engine.errors import InvalidOption, TrainingError
+from bytepair_engine.errors import InvalidOption, TrainingError, check_least, check_type
 from bytepair_engine.resources import MAX_THREADS
 from bytepair_engine.streaming.split_points import split_points_of
 from bytepair_engine.streaming.splitter import StreamSplitter
@@ -54,13 +54,12 @@ class Counting:
             InvalidOption: A number is out of range.
             VocabularyError: The native core cannot run the pattern.
         """
-        if not 0 <= threads <= MAX_THREADS:
+        if check_least("threads", threads, 0) > MAX_THREADS:
             raise InvalidOption("threads", f"must be from 0 to {MAX_THREADS}")
-        if memory_bytes is not None and memory_bytes < 1:
-            raise InvalidOption("memory_bytes", "must be at least 1")
         self._folder = None
         spill = None
         if memory_bytes is not None:
+            memory_bytes = check_least("memory_bytes", memory_bytes, 1)
             self._folder = tempfile.TemporaryDirectory(prefix="bytepair-train-", dir=folder)
             spill = (self._folder.name, memory_bytes)
         self._counter: _core.PretokenCounter | None = _core.PretokenCounter(pattern, threads, spill)
@@ -152,6 +151,7 @@ def text_batches(texts: Iterable[str], pattern: str | None) -> Iterator[list[str
 
 
 def _parts(text: str, pattern: str | None) -> Iterable[str]:
+    check_type("corpus: each text", text, str, "str")
     return (text,) if len(text) <= PART_CHARACTERS else parts((text,), pattern)
 
 

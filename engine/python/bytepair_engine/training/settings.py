@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from bytepair_engine.errors import InvalidOption, has_surrogate
+from bytepair_engine.errors import InvalidOption, check_least, check_type, has_surrogate
 from bytepair_engine.pipeline.byte_alphabet import BYTE_ALPHABET
 from bytepair_engine.vocabulary.patterns import resolve_pattern
 
@@ -68,10 +68,12 @@ class TrainingSettings:
                 and special tokens.
             VocabularyError: The pattern is not a known name and does not compile.
         """
+        check_type("pattern", pattern, str | None, "str or None")
         if pattern is not None:
             pattern = resolve_pattern(pattern, "the split pattern")
         if isinstance(special_tokens, str):
             raise InvalidOption("special_tokens", "must be a list of strings, not one string")
+        check_type("special_tokens", special_tokens, Sequence, "a sequence of strings")
         for number, token in enumerate(special_tokens):
             if not isinstance(token, str) or not token:
                 raise InvalidOption("special_tokens", f"{token!r} is not a string, or empty")
@@ -81,12 +83,12 @@ class TrainingSettings:
                 raise InvalidOption("special_tokens", f"{token!r} is given twice")
         if ties not in ("lowest", "first-seen"):
             raise InvalidOption("ties", 'must be "lowest" or "first-seen"')
-        if byte_order not in BYTE_ORDERS:
+        if byte_order not in ("gpt2", "value"):
             raise InvalidOption("byte_order", 'must be "gpt2" or "value"')
-        if not 1 <= min_frequency <= _MAX_VALUE:
+        if check_least("min_frequency", min_frequency, 1) > _MAX_VALUE:
             raise InvalidOption("min_frequency", f"must be from 1 to {_MAX_VALUE}")
         minimum = 256 + len(special_tokens)
-        if not minimum <= vocab_size <= _MAX_VALUE:
+        if not minimum <= check_least("vocab_size", vocab_size, 0) <= _MAX_VALUE:
             raise InvalidOption(
                 "vocab_size",
                 f"must be from {minimum} (256 bytes and {len(special_tokens)} special tokens) to "

@@ -8,7 +8,7 @@ from bytepair_engine.backends.cores import BackendName, resolve
 from bytepair_engine.backends.reference import check_unicode, split
 from bytepair_engine.building import build_encoding
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.errors import InvalidOption
+from bytepair_engine.errors import InvalidOption, check_type, wrong_type
 from bytepair_engine.resources import Resources
 from bytepair_engine.training.merging import (
     Progress,
@@ -83,6 +83,9 @@ def train(
     )
     if isinstance(corpus, (str, bytes)):
         raise InvalidOption("corpus", "must be a collection of texts, not one text: use [text]")
+    check_type("corpus", corpus, Iterable, "texts or counts")
+    if not callable(progress) and progress is not None:
+        raise wrong_type("progress", "callable or None", progress)
     if resolve(backend).name == "reference":
         trained = merge_by_reference(_reference_counts(corpus, settings.pattern), settings)
     else:
@@ -141,6 +144,7 @@ def _reference_counts(corpus: Corpus, pattern: str | None) -> dict[bytes, int]:
 
 def _pretokens(texts: Iterable[str], pattern: str | None) -> Iterator[tuple[bytes, int]]:
     for text in texts:
+        check_type("corpus: each text", text, str, "str")
         check_unicode(text)
         for piece in split(text, pattern or WHOLE_TEXT):
             yield piece.encode(), 1
