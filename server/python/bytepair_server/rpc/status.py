@@ -222,15 +222,14 @@ _FOUND: Final = (
     "DISALLOWED_SPECIAL_AS_TEXT reads it as ordinary text, unless the operator's "
     "disallowed_special_floor forbids that"
 )
-_found_in_text: Final = _invalid(
-    "SPECIAL_TOKEN_IN_TEXT",
+_special_token: Final = partial(_invalid, "SPECIAL_TOKEN_IN_TEXT")
+_found_in_text: Final = _special_token(
     f"{_FOUND}; it becomes a control token only if allowed_special names it and the operator's "
     "[ceiling] permits it",
     *("token", "byte_offset"),
     field="text",
 )
-_found_in_message: Final = _invalid(
-    "SPECIAL_TOKEN_IN_TEXT",
+_found_in_message: Final = _special_token(
     f"message {{index}}: {_FOUND}",
     *("token", "byte_offset", "index"),
     field="messages[{index}]",
@@ -275,8 +274,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
     engine.SpecialTokenFound: lambda error: (
         _found_in_text(error) if error.index is None else _found_in_message(error)
     ),
-    errors.SpecialTokenInSegment: _invalid(
-        "SPECIAL_TOKEN_IN_TEXT",
+    errors.SpecialTokenInSegment: _special_token(
         f"{_FOUND}; in segments only a special_token becomes a control token",
         *("token", "byte_offset"),
         field="segments[{index}].text",
