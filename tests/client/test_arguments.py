@@ -278,6 +278,7 @@ def test_an_id_that_no_encoding_can_have(client: TokenizerClient, bad: int) -> N
         ("timeout", lambda c: c.count("a", timeout="3")),
         ("max_tokens", lambda c: c.truncate("a", "x")),
         ("batch", lambda c: c.decode_batch("12")),
+        ("batch", lambda c: c.decode_batch(b"12")),
         ("chats", lambda c: c.count_chat_batch("hi", format="f")),
         ("prefill_ids", lambda c: c.decode_stream([], prefill_ids=5)),
         ("prefill_ids", lambda c: c.decode_stream([], prefill_ids=["x"])),

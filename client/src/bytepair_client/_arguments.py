@@ -171,9 +171,9 @@ def lone_surrogate(text: str, index: int, bytes_before: int) -> InvalidUtf8:
 
 
 def checked_iterable(name: str, values: Any) -> Any:
-    """Return `values`. Raises TypeError, with `name`, if it is a str or cannot be iterated."""
+    """Return `values`. Raises TypeError, with `name`, if it is a str or bytes or not iterable."""
     methods = ("__iter__", "__aiter__", "__getitem__")
-    if isinstance(values, str) or not any(hasattr(values, each) for each in methods):
+    if isinstance(values, str | bytes) or not any(hasattr(values, each) for each in methods):
         raise TypeError(f"{name} must be a list or another iterable, not {type(values).__name__}")
     return values
 

@@ -243,9 +243,8 @@ def text_batch(
     **options: Any,
 ) -> Batch[Response, Plain]:
     """A batch of texts. Raises TypeError for one text, whose characters would be the items."""
-    if isinstance(texts, str | bytes | Segments):
+    if isinstance(texts, Segments):
         raise TypeError("texts must be an iterable of texts, not one text")
-
     checked_iterable("texts", texts)
     indices = count()
 
