@@ -344,3 +344,24 @@ def test_progress_is_machine_readable(shell: Command, tmp_path: Path) -> None:
     assert written["text_bytes"] == len(TEXTS[0].encode())
     ratio = written["text_bytes"] / written["text_tokens"]
     assert done["bytes_per_token"] == pytest.approx(ratio, abs=1e-4)
+
+
+@pytest.mark.slow
+def test_a_reader_that_goes_away_is_not_a_full_disk(shell: Command, tmp_path: Path) -> None:
+    """Also without --memory, and where the counts come from files."""
+    (tmp_path / "a.txt").write_text(TEXTS[0])
+    shell("count-pretokens", "a.txt", "--pattern", "gpt2", "--output", "counts.parquet")
+    for source in (("a.txt",), ("--counts", "counts.parquet")):
+        training = command("train", *source, *USUAL, "--json", "--output", "out")
+        read, write = os.pipe()
+        os.close(read)
+        with os.fdopen(write, "wb") as closed:
+            ended = subprocess.run(
+                training,
+                cwd=tmp_path,
+                stdout=closed,
+                stderr=subprocess.PIPE,
+                env=clean_environment(),
+                check=False,
+            )
+        assert (ended.returncode, ended.stderr) == (141, b"")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -87,12 +88,15 @@ class Reading:
                 there is a checkpoint.
         """
         position, settings = Position(), self.settings
-        with Counting(
-            self.pattern,
-            threads=self.threads,
-            memory_bytes=self.memory_bytes,
-            folder=str(self.checkpoint.parent),
-        ) as counting:
+        with (
+            Counting(
+                self.pattern,
+                threads=self.threads,
+                memory_bytes=self.memory_bytes,
+                folder=str(self.checkpoint.parent),
+            ) as counting,
+            temporary_files(),
+        ):
             try:
                 if resume:
                     position, before = checkpoint.read_checkpoint(self.checkpoint, settings)
@@ -106,10 +110,6 @@ class Reading:
                     f"interrupted; what was counted is in {self.checkpoint}; --resume continues "
                     "from it",
                     INTERRUPTED,
-                ) from None
-            except OSError as error:
-                raise Failure(
-                    f"the temporary files of --memory cannot be written: {reason(error)}"
                 ) from None
 
     def keep(self, counts: PretokenCounts, /) -> str:
@@ -164,6 +164,20 @@ class Reading:
             for done, part in enumerate(all_parts, 1):
                 if done > skip:
                     yield part, Position(number, done, replaced, skipped)
+
+
+@contextmanager
+def temporary_files() -> Iterator[None]:
+    """Convert errors of the temporary files of counts to Failure."""
+    try:
+        yield
+    except OSError as error:
+        # Those of the core have no errno. Others are of the output, such as a closed pipe.
+        if error.errno is not None:
+            raise
+        raise Failure(
+            f"the temporary files of --memory cannot be written: {reason(error)}"
+        ) from None
 
 
 def _size(file: str) -> int | None:

@@ -13,8 +13,9 @@ from bytepair_engine.training.settings import Ties
 
 from bytepair_tools.counts.display import Display
 from bytepair_tools.counts.file import Counted, batches, read_counted
+from bytepair_tools.counts.reading import temporary_files
 from bytepair_tools.counts.table import add_table
-from bytepair_tools.shared.failure import INTERRUPTED, Failure, reason
+from bytepair_tools.shared.failure import INTERRUPTED, Failure
 from bytepair_tools.shared.folders import entries, is_folder
 from bytepair_tools.shared.interrupts import Interrupted, Interrupts
 
@@ -59,7 +60,10 @@ class CountFiles:
         self._check(files)
         self.replaced = sum(counted.replaced for counted in files.values())
         self.skipped = sum(counted.skipped for counted in files.values())
-        with Counting(None, memory_bytes=self.memory_bytes, folder=str(self.folder)) as counting:
+        with (
+            Counting(None, memory_bytes=self.memory_bytes, folder=str(self.folder)) as counting,
+            temporary_files(),
+        ):
             try:
                 for path in files:
                     for batch in batches(path):
@@ -69,10 +73,6 @@ class CountFiles:
                 return counting.counts()
             except Interrupted:
                 raise Failure("interrupted; the counts are unchanged", INTERRUPTED) from None
-            except OSError as error:
-                raise Failure(
-                    f"the temporary files of --memory cannot be written: {reason(error)}"
-                ) from None
 
     def keep(self, _counts: PretokenCounts, /) -> str:
         """Return a message: nothing needs to be saved."""
