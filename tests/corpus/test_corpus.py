@@ -161,6 +161,31 @@ def test_invalid_utf8_is_rejected_or_counted(shell: Command) -> None:
 
 
 @pytest.mark.slow
+def test_invalid_utf8_in_parquet_is_rejected_or_counted(shell: Command) -> None:
+    data = pyarrow.array([b"a word", b"two \xff words", b"words"])
+    invalid = pyarrow.Array.from_buffers(pyarrow.string(), 3, data.buffers())
+    for name, texts in (("a", invalid), ("b", invalid.dictionary_encode())):
+        parquet.write_table(pyarrow.table({"text": texts, "id": [0, 1, 2]}), f"{name}.parquet")
+    common = ("corpus", "count", "a.parquet", "b.parquet", "--encoding", "gpt2", "--keep", "id")
+    rejection = "a.parquet, row 2: not UTF-8: byte 4 starts"
+    shell(*common, *WORKERS, "--output", "x", status=1, errors=rejection)
+    for how, note, ids in (
+        ("skip", "0 documents with replacements, 2 skipped", [0, 2]),
+        ("replace", "2 documents with replacements", [0, 1, 2]),
+    ):
+        shell(*common, *WORKERS, "--invalid", how, "--output", how, errors=note)
+        for number in (0, 1):
+            rows = parquet.read_table(part(how, number))
+            assert rows["id"].to_pylist() == ids
+    encoding = bytepair_engine.get_encoding("gpt2")
+    assert rows["count"].to_pylist()[1] == encoding.count("two \ufffd words")
+    shell(*TRAIN, "a.parquet", "--invalid", "skip", "--output", "trained", errors="1 skipped")
+    labelled = ("evaluate", "gpt2", "--on", "c.parquet", "--by", "label")
+    parquet.write_table(pyarrow.table({"text": ["a"] * 3, "label": invalid}), "c.parquet")
+    shell(*labelled, status=1, errors="c.parquet: not UTF-8: column 'label'")
+
+
+@pytest.mark.slow
 def test_damaged_parquet_files_are_named(shell: Command) -> None:
     rows = pyarrow.table({"text": [str(number**9) for number in range(1000)]})
     parquet.write_table(rows, "a.parquet", use_dictionary=False)

@@ -16,7 +16,7 @@ from bytepair_tools.shared.encodings import one_encoding
 from bytepair_tools.shared.failure import Failure
 from bytepair_tools.shared.files import atomic_file
 from bytepair_tools.texts.documents import Documents
-from bytepair_tools.texts.parquet_rows import ROWS, parquet_rows
+from bytepair_tools.texts.parquet_rows import ROWS
 
 if TYPE_CHECKING:
     import pyarrow
@@ -148,7 +148,7 @@ def _rows(
 ) -> Iterator[tuple[list[str], pyarrow.RecordBatch | None]]:
     """Yield batches of texts with the kept columns; at least one, which determines the schema."""
     if documents.format_of(name) == "parquet":
-        yield from parquet_rows(name, documents.column, keep)
+        yield from documents.rows(name, keep)
         return
     texts: list[str] = []
     for document in documents.read(name):

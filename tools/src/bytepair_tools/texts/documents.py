@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
 
 from bytepair_tools.shared.failure import USAGE, Failure, reason
 from bytepair_tools.texts.opening import CHUNK_BYTES, STANDARD_INPUT, opened, shown
 from bytepair_tools.texts.parquet_rows import parquet_rows
+
+if TYPE_CHECKING:
+    import pyarrow
 
 Format = Literal["text", "lines", "jsonl", "parquet"]
 Invalid = Literal["reject", "replace", "skip"]
@@ -73,6 +76,16 @@ class Documents:
                         yield from self._lines(file, name)
                     case _:
                         yield from self._json_lines(file, name)
+
+    def rows(
+        self, name: str, others: Sequence[str]
+    ) -> Iterator[tuple[list[str], pyarrow.RecordBatch]]:
+        """Yield the rows of a Parquet file; see `parquet_rows`."""
+
+        def decode(data: bytes, row: str) -> str | None:
+            return self._decoded(data, row, 0)
+
+        return parquet_rows(name, self.column, others, decode)
 
     def size(self, names: Sequence[str]) -> int | None:
         """Return the number of bytes of text in files; None if it is not known before reading.
@@ -171,8 +184,11 @@ class Documents:
     def _rows(self, name: str) -> Iterator[Iterable[str]]:
         number = 0
         others = () if self.by is None else (self.by,)
-        for texts, labels in parquet_rows(name, self.column, others):
-            rows = labels.to_pylist() if others else [{}] * len(texts)
+        for texts, labels in self.rows(name, others):
+            try:
+                rows = labels.to_pylist() if others else [{}] * len(texts)
+            except UnicodeDecodeError:
+                raise Failure(f"{shown(name)}: not UTF-8: column {self.by!r}") from None
             for text, row in zip(texts, rows, strict=True):
                 number += 1
                 self._set_label(row, f"{shown(name)}, row {number}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from bytepair_tools.shared.failure import Failure, reason
@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 #: Number of rows of a batch.
 ROWS: Final = 1024
 
+#: Decodes the bytes of a row, which it names in messages; None if the row is left out.
+Decode = Callable[[bytes, str], str | None]
+
 
 def parquet_rows(
-    name: str, column: str, others: Sequence[str] = ()
+    name: str, column: str, others: Sequence[str], decode: Decode
 ) -> Iterator[tuple[list[str], pyarrow.RecordBatch]]:
     """Yield the rows of a file, ROWS at a time.
 
@@ -26,14 +29,16 @@ def parquet_rows(
         name: The file name; STANDARD_INPUT for standard input.
         column: The column of texts.
         others: Further columns.
+        decode: Decodes texts of which some are not UTF-8.
     Yields:
         The texts, and the other columns of the same rows in the requested order; at least once, so
         that the types of these columns are known.
     Raises:
-        Failure: The file cannot be read, lacks a column, or has a row without a text.
+        Failure: The file cannot be read, lacks a column, or has a row without a text; or `decode`
+            raised it.
     """
     try:
-        from pyarrow import ArrowException, RecordBatch, parquet
+        from pyarrow import ArrowException, RecordBatch, array, large_binary, parquet
     except ImportError:
         raise Failure(
             f"{shown(name)}: reading Parquet needs pyarrow: pip install bytepair-tools[parquet]"
@@ -52,12 +57,22 @@ def parquet_rows(
                 raise Failure(f"{shown(name)}: no column {missing[0]!r}; it has {', '.join(known)}")
             columns = list(dict.fromkeys((column, *others)))
             for batch in file.iter_batches(batch_size=ROWS, columns=columns):
-                texts = batch.column(column).to_pylist()
-                for text in texts:
-                    row += 1
-                    if not isinstance(text, str):
-                        raise Failure(f"{shown(name)}, row {row}: no text in column {column!r}")
-                yield texts, batch.select(list(others))
+                values, kept = batch.column(column), batch.select(list(others))
+                kind: type = str
+                try:
+                    texts = values.to_pylist()
+                except UnicodeDecodeError:
+                    kind, texts = bytes, values.cast(large_binary()).to_pylist()
+                for number, text in enumerate(texts, row + 1):
+                    if not isinstance(text, kind):
+                        raise Failure(f"{shown(name)}, row {number}: no text in column {column!r}")
+                if kind is bytes:
+                    rows = enumerate(texts, row + 1)
+                    texts = [decode(data, f"{shown(name)}, row {number}") for number, data in rows]
+                    kept = kept.filter(array([text is not None for text in texts]))
+                    texts = [text for text in texts if text is not None]
+                row += len(values)
+                yield texts, kept
             if not row:
                 empty = file.schema_arrow.empty_table().select(list(others))
                 yield (
@@ -66,8 +81,6 @@ def parquet_rows(
                         [column.combine_chunks() for column in empty.columns], schema=empty.schema
                     ),
                 )
-    except UnicodeDecodeError as error:
-        raise Failure(f"{shown(name)}: a text is not UTF-8: {error.reason}") from None
     except ArrowException as error:
         raise Failure(f"{shown(name)}: not a Parquet file: {error}") from None
     except OSError as error:
