@@ -292,6 +292,20 @@ def test_another_job_in_the_same_folder_is_rejected(shell: Command, texts: list[
     shell(*full, status=1, errors="has other files in it")
 
 
+@pytest.mark.slow
+def test_a_job_without_results_is_replaced(shell: Command) -> None:
+    Path("a.jsonl").write_text('{"body": "a word"}\n')
+    counting = ("corpus", "count-pretokens", "a.jsonl", *GPT2, *WORKERS, "--output", "out")
+    shell(*counting, status=1, errors="a.jsonl, line 1: no text under 'text'")
+    usual = ("corpus", "count", "a.jsonl", "--encoding", "gpt2", *WORKERS, "--column", "body")
+    shell(*usual, "--output", "out")
+    assert sorted(path.name for path in Path("out").iterdir()) == [
+        "_SUCCESS",
+        "_job.json",
+        "part-00000.parquet",
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [

@@ -103,19 +103,19 @@ class Job:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def begin(self, folder: Path) -> None:
-        """Create the folder of the job, or check that it belongs to it.
+        """Create the folder of the job, or check that its results belong to it.
 
         Raises:
-            Failure: The folder belongs to another job, has other files, or cannot be written.
+            Failure: The folder has results of another job, has other files, or cannot be written.
         """
         known = folder / JOB_FILE
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            if known.exists():
-                self._compare(folder, json.loads(known.read_bytes()))
-            elif any(folder.iterdir()):
+            if not known.exists() and any(folder.iterdir()):
                 raise Failure(f"{folder}: has other files in it; use another --output")
-            else:
+            if any(folder.rglob("part-*.parquet")):
+                self._compare(folder, json.loads(known.read_bytes()))
+            else:  # also after a job without results, such as one with a wrong column
                 write_atomically(known, [json.dumps(asdict(self), indent=1).encode()])
             for leftover in folder.rglob(".part-*.parquet-*"):  # from workers that died
                 leftover.unlink()

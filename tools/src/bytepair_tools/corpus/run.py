@@ -36,6 +36,8 @@ def run_job(job: Job, folder: Path, runner: Callable[[], Runner], progress: Prog
         )
     else:
         total = _count(job, folder, runner, progress)
+    # Only after all sums are complete.
+    shutil.rmtree(folder / INTERMEDIATE, ignore_errors=True)
     write_atomically(folder / SUCCESS_FILE, [])
     return total
 
@@ -52,10 +54,7 @@ def _count(job: Job, folder: Path, runner: Callable[[], Runner], progress: Progr
         _stage(
             "partitions", count_partition, job, folder, intermediate, partitions, runner, progress
         )
-    total = _stage("buckets", add_up, job, folder, folder, buckets, runner, progress)
-    # Only after all sums are complete.
-    shutil.rmtree(intermediate, ignore_errors=True)
-    return total
+    return _stage("buckets", add_up, job, folder, folder, buckets, runner, progress)
 
 
 def _stage(
