@@ -242,6 +242,7 @@ class Submitted(list[int]):
 @pytest.mark.slow
 def test_a_worker_that_dies_at_its_start(shell: Command) -> None:
     job = Job("count", {}, ("a.txt",) * 50_000, (1,) * 50_000)  # more than a pipe holds
+    Path("out").mkdir()
     job.begin(Path("out"))
     outcomes = LocalProcesses(1).run(Dying(), Path("out"), Submitted(range(400)))
     with pytest.raises(Failure, match="a worker died"):
@@ -268,6 +269,23 @@ def test_workers_end_with_a_killed_run(shell: Command, tmp_path: Path) -> None:
     for worker in found:
         os.kill(worker, signal.SIGKILL)
     assert found == []
+
+
+@pytest.mark.slow
+def test_a_second_run_into_the_same_folder_is_rejected(shell: Command, tmp_path: Path) -> None:
+    Path("a.txt").write_text("a word")
+    fifo = tmp_path / "pipe.txt"
+    os.mkfifo(fifo)
+    with (
+        fifo.open("r+b", buffering=0),
+        subprocess.Popen(command(*COUNT, "pipe.txt"), env=clean_environment()) as run,
+    ):
+        while not readers(fifo):
+            sleep(0.05)
+        shell(*COUNT, "a.txt", status=1, errors="x: another run is writing to it")
+        run.kill()
+    shell(*COUNT, "a.txt")
+    assert not Path("x/_lock").exists()
 
 
 @pytest.mark.slow

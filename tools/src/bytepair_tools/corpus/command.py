@@ -14,6 +14,7 @@ from bytepair_engine.vocabulary.patterns import resolve_pattern
 
 from bytepair_tools.corpus.encoding import COLUMNS
 from bytepair_tools.corpus.job import Job, Outcome
+from bytepair_tools.corpus.lock import locked
 from bytepair_tools.corpus.progress import Progress
 from bytepair_tools.corpus.run import run_job
 from bytepair_tools.corpus.runners import LOCAL, LocalProcesses, RayCluster, Runner
@@ -46,7 +47,8 @@ def run(args: argparse.Namespace) -> int:
     _check(job)
     progress = Progress(as_json=args.json)
     try:
-        total = run_job(job, args.output.absolute(), lambda: _runner(args), progress)
+        with locked(output := args.output.absolute()):
+            total = run_job(job, output, lambda: _runner(args), progress)
     except KeyboardInterrupt:
         raise Failure("interrupted; run the command again to continue", INTERRUPTED) from None
     finally:

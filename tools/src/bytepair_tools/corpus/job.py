@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
+from bytepair_tools.corpus.lock import LOCK_FILE
 from bytepair_tools.counts.file import metadata_of
 from bytepair_tools.shared.failure import Failure, reason
 from bytepair_tools.shared.files import write_atomically
@@ -103,15 +104,14 @@ class Job:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def begin(self, folder: Path) -> None:
-        """Create the folder of the job, or check that its results belong to it.
+        """Write the definition to the folder, or check that its results belong to it.
 
         Raises:
             Failure: The folder has results of another job, has other files, or cannot be written.
         """
         known = folder / JOB_FILE
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            if not known.exists() and any(folder.iterdir()):
+            if not known.exists() and any(path.name != LOCK_FILE for path in folder.iterdir()):
                 raise Failure(f"{folder}: has other files in it; use another --output")
             if any(folder.rglob("part-*.parquet")):
                 self._compare(folder, json.loads(known.read_bytes()))
