@@ -241,7 +241,8 @@ class Submitted(list[int]):
 
 @pytest.mark.slow
 def test_a_worker_that_dies_at_its_start(shell: Command) -> None:
-    job = Job("count", {}, ("a.txt",) * 50_000, (1,) * 50_000)  # more than a pipe holds
+    numbers = (1,) * 50_000  # more than a pipe holds
+    job = Job("count", {}, ("a.txt",) * 50_000, numbers, numbers)
     Path("out").mkdir()
     job.begin(Path("out"))
     outcomes = LocalProcesses(1).run(Dying(), Path("out"), Submitted(range(400)))
@@ -272,6 +273,18 @@ def test_workers_end_with_a_killed_run(shell: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_changed_file_is_rejected(shell: Command) -> None:
+    """Also one of the same size, because it would keep its earlier result."""
+    counting = ("corpus", "count-pretokens", "a.txt", *GPT2, *WORKERS, "--output", "out")
+    Path("a.txt").write_text("ab ab")
+    shell(*counting)
+    shell(*counting)
+    for text in ("a b c", "longer"):
+        Path("a.txt").write_text(text)
+        shell(*counting, status=1, errors="a.txt: has changed since the first run")
+
+
+@pytest.mark.slow
 def test_a_second_run_into_the_same_folder_is_rejected(shell: Command, tmp_path: Path) -> None:
     Path("a.txt").write_text("a word")
     fifo = tmp_path / "pipe.txt"
@@ -294,7 +307,7 @@ def test_another_job_in_the_same_folder_is_rejected(shell: Command, texts: list[
     shell(*counting, "--encoding", "gpt2")
     shell(*counting, "--encoding", "cl100k_base", status=1, errors="with other encoding, fingerp")
     more = (*counting[:3], "corpus/b.jsonl.gz", *counting[3:], "--encoding", "gpt2")
-    shell(*more, status=1, errors="with other partitions, sizes")
+    shell(*more, status=1, errors="with other partitions;")
     shell(*counting, "--encoding", "gpt2")  # all work is done
     part("out", 0).write_bytes(Path("corpus/a.parquet").read_bytes())
     shell(

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, Final, Literal, Self
 
 from bytepair_tools.corpus.lock import LOCK_FILE
@@ -67,12 +68,14 @@ class Job:
         settings: All settings that affect the results, as JSON values.
         partitions: The files, which all workers must be able to read.
         sizes: The size of each file in bytes.
+        modified_ns: The time when each file was last modified; 0 for a named pipe.
     """
 
     task: Task
     settings: Mapping[str, Any]
     partitions: tuple[str, ...]
     sizes: tuple[int, ...]
+    modified_ns: tuple[int, ...]
 
     @classmethod
     def over(cls, names: Sequence[str], task: Task, settings: Mapping[str, Any]) -> Self:
@@ -86,16 +89,19 @@ class Job:
             files = [str(file) for name in names for file in _files(Path(name))]
             if twice := [file for file, times in Counter(files).items() if times > 1]:
                 raise Failure(f"{twice[0]}: given twice")
-            return cls(task, settings, tuple(files), tuple(Path(f).stat().st_size for f in files))
+            found = [Path(file).stat() for file in files]
         except OSError as error:
             raise Failure(f"{error.filename}: {reason(error)}") from None
+        sizes = tuple(s.st_size for s in found)
+        modified = tuple(s.st_mtime_ns if S_ISREG(s.st_mode) else 0 for s in found)
+        return cls(task, settings, tuple(files), sizes, modified)
 
     @classmethod
     def of_folder(cls, folder: Path) -> Self:
         """Read the job of a folder, which `begin` has created or compared."""
         known = json.loads((folder / JOB_FILE).read_bytes())
-        partitions, sizes = tuple(known["partitions"]), tuple(known["sizes"])
-        return cls(known["task"], known["settings"], partitions, sizes)
+        files = (tuple(known[key]) for key in ("partitions", "sizes", "modified_ns"))
+        return cls(known["task"], known["settings"], *files)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -126,7 +132,7 @@ class Job:
 
     def _compare(self, folder: Path, known: Mapping[str, Any]) -> None:
         own = json.loads(json.dumps(asdict(self)))
-        differ = [key for key in ("task", "partitions", "sizes") if known[key] != own[key]]
+        differ = [key for key in ("task", "partitions") if known[key] != own[key]]
         differ += sorted(
             key
             for key in known["settings"].keys() | own["settings"].keys()
@@ -137,6 +143,10 @@ class Job:
                 f"{folder}: belongs to a job with other {', '.join(differ)}; use the same ones to "
                 "continue it, or another --output"
             )
+        for key in ("sizes", "modified_ns"):
+            for file, before, now in zip(self.partitions, known[key], own[key], strict=True):
+                if before != now:
+                    raise Failure(f"{file}: has changed since the first run; use another --output")
 
     def metadata(self, outcome: Outcome) -> dict[bytes, bytes]:
         """Return the metadata of a file of results."""
