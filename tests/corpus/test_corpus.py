@@ -343,6 +343,8 @@ def test_a_job_without_results_is_replaced(shell: Command) -> None:
         (("nowhere", "--output", "x"), 1, "nowhere: No such file"),
         (("corpus", "corpus/a.parquet", "--output", "x"), 1, "a.parquet: given twice"),
         (("empty", "--output", "x"), 1, "empty: contains no files"),
+        (("corpus", "--output", "corpus/x"), 2, "--output corpus/x: is in the corpus corpus"),
+        (("corpus/../corpus", "--output", "corpus"), 2, "--output corpus: is in the corpus"),
         (("corpus", "--output", "x", "--buckets", "0"), 2, "--buckets must be from 1"),
         (("corpus", "--output", "x", "--workers", "0"), 2, "--workers must be at least 1"),
     ],
@@ -353,6 +355,14 @@ def test_bad_input(
     Path("empty").mkdir()
     shell("corpus", "count-pretokens", *GPT2, *arguments, status=status, errors=message)
     assert not Path("x").exists()
+
+
+@pytest.mark.slow
+def test_the_output_may_be_where_no_texts_are_read(shell: Command) -> None:
+    Path("corpus").mkdir()
+    Path("corpus/a.txt").write_text("a word")
+    for _ in range(2):
+        shell(*COUNT[:-1], "corpus/_deeper/x", "corpus")
 
 
 def test_linked_folders_are_read_once(shell: Command, texts: list[list[str]]) -> None:

@@ -43,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
         raise Failure("--workers must be at least 1", USAGE)
     if args.retries < 0:
         raise Failure("--retries must be at least 0", USAGE)
+    _check_output(args)
     job = Job.over(args.corpus, args.task, _settings(args))
     _check(job)
     progress = Progress(as_json=args.json)
@@ -85,6 +86,21 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
         "add_special_tokens": args.add_special_tokens,
         "keep": args.keep,
     }
+
+
+def _check_output(args: argparse.Namespace) -> None:
+    """Reject an output folder whose files the next run would read as texts."""
+    output = args.output.resolve()
+    for name in args.corpus:
+        folder = Path(name).resolve()
+        if output.is_relative_to(folder) and not any(
+            part.startswith((".", "_")) for part in output.relative_to(folder).parts
+        ):
+            raise Failure(
+                f"--output {args.output}: is in the corpus {name}, so that the next run would read "
+                "it; use a folder elsewhere, or one whose name begins with _",
+                USAGE,
+            )
 
 
 def _check(job: Job) -> None:
