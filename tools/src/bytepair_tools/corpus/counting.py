@@ -18,7 +18,6 @@ from bytepair_engine.training.counting import Counting, batches, parts
 from bytepair_tools.corpus.job import INTERMEDIATE, Job, Outcome, part
 from bytepair_tools.counts.file import Counted, opened_counts, write_groups
 from bytepair_tools.counts.table import GROUP_ROWS, add_table, tables
-from bytepair_tools.shared.failure import Failure
 from bytepair_tools.texts.documents import Documents
 
 #: The metadata key of the number of row groups of each bucket.
@@ -90,12 +89,12 @@ def add_up(job: Job, folder: Path, bucket: int) -> Outcome:
 
 
 def _add(counting: Counting, job: Job, path: Path, bucket: int) -> Outcome:
-    outcome = job.outcome(path)
-    if outcome is None:
-        raise Failure(f"{path}: disappeared; run the command again")
     with opened_counts(path) as file:
-        groups = json.loads(file.schema_arrow.metadata[_GROUPS])
+        metadata = file.metadata.metadata or {}
+        outcome = job.owned(path, metadata)
+        groups = json.loads(metadata[_GROUPS])
         first = sum(groups[:bucket])
         for group in range(first, first + groups[bucket]):
-            add_table(counting, file.read_row_group(group), str(path))
+            # Threads would take longer than reading a small group.
+            add_table(counting, file.read_row_group(group, use_threads=False), str(path))
     return outcome

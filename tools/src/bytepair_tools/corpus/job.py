@@ -158,10 +158,16 @@ class Job:
         Raises:
             Failure: The file is damaged, or belongs to another job.
         """
-        if not path.exists():
-            return None
+        return self.owned(path, metadata_of(path)) if path.exists() else None
+
+    def owned(self, path: Path, metadata: Mapping[bytes, bytes]) -> Outcome:
+        """Return the outcome in the metadata of a file of results.
+
+        Raises:
+            Failure: The file belongs to another job.
+        """
         try:
-            fields = json.loads(metadata_of(path)[KEY])
+            fields = json.loads(metadata[KEY])
             owner = fields.pop("job")
             outcome = Outcome(**fields)
         except (ValueError, KeyError, TypeError, AttributeError):
