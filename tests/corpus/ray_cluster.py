@@ -31,6 +31,22 @@ print("address", ray.get_runtime_context().gcs_address, flush=True)
 input()
 """
 
+#: Prints for each of four numbers whether its job has been used before.
+USED = """
+from pathlib import Path
+from bytepair_tools.corpus.job import Job, Outcome
+from bytepair_tools.corpus.runners import RayCluster
+
+def work(job, folder, number):
+    is_used = "fingerprint" in vars(job)
+    job.fingerprint
+    return Outcome(is_used)
+
+Job("count", {}, ("a.txt",), (1,), (1,)).begin(Path())
+cluster = RayCluster("local", workers=1, retries=0)
+print([outcome.documents for _, outcome in cluster.run(work, Path(), range(4))])
+"""
+
 
 @pytest.fixture
 def variables() -> dict[str, str]:
@@ -109,3 +125,11 @@ def test_a_cluster_gives_the_results_of_one_machine(
     run(*encoding, "--disallowed-special", "as-text", "--ray", cluster)
     assert parquet.read_table(tmp_path / "ids").equals(expected)
     assert (tmp_path / "ids" / "part-00001.parquet").stat() == kept
+
+
+@pytest.mark.timeout(300)
+def test_a_worker_loads_the_job_once(tmp_path: Path, variables: dict[str, str]) -> None:
+    """A job may have many files."""
+    script = [sys.executable, "-W", "ignore", "-c", USED]
+    printed = subprocess.run(script, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=variables)
+    assert printed.stdout == "[False, True, True, True]\n"

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -125,6 +126,19 @@ def _prepared(number: int) -> Outcome | str:
     return attempted(*_task, number)
 
 
+@lru_cache(maxsize=1)
+def _fetched(reference: object) -> Job:
+    """Fetch the job once for each worker: a job may have many files."""
+    job: Job = import_module("ray").get(reference)
+    return job
+
+
+def _attempted_on_ray(
+    work: Work, job: Sequence[object], folder: Path, number: int
+) -> Outcome | str:
+    return attempted(work, _fetched(*job), folder, number)
+
+
 class RayCluster:
     """The workers of a Ray cluster, on which this distribution must be installed.
 
@@ -147,8 +161,9 @@ class RayCluster:
         """See `Runner`."""
         ray = self._connected()
         try:
-            task = ray.remote(attempted).options(num_cpus=1, max_retries=self._retries)
-            job = ray.put(Job.of_folder(folder))
+            task = ray.remote(_attempted_on_ray).options(num_cpus=1, max_retries=self._retries)
+            # In a list, because Ray would load a job that is an argument for every number.
+            job = [ray.put(Job.of_folder(folder))]
             max_running = _TASKS_PER_CPU * max(1, int(ray.cluster_resources().get("CPU", 1)))
             waiting = list(reversed(numbers))
             running: dict[object, int] = {}
