@@ -134,7 +134,11 @@ def test_invalid_documents_are_reported_once(
     (tmp_path / "b.jsonl").write_bytes(rows + b'{"text": ?? }\n')
     train = ("train", "a.jsonl", "b.jsonl", *USUAL, "--invalid", invalid, "--output", "out")
     shell(*train, status=1, errors="b.jsonl, line 3: not JSON")
+    modified = (tmp_path / "b.jsonl").stat().st_mtime_ns
     (tmp_path / "b.jsonl").write_bytes(rows + b'{"text": ""}\n\n')
+    changed = "belongs to a training with other files"
+    shell(*train, "--resume", status=1, errors=changed)  # also one of the same size
+    os.utime(tmp_path / "b.jsonl", ns=(modified, modified))
     shell(*train, "--resume", errors=message)
 
 

@@ -21,7 +21,7 @@ from bytepair_tools.shared.failure import Failure, reason
 from bytepair_tools.shared.files import write_atomically
 
 NAME: Final = "checkpoint"
-_VERSION: Final = 3
+_VERSION: Final = 4
 _SLICE: Final = 1 << 16
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from stat import S_ISREG
 from time import monotonic
 from typing import Any, Final
 
@@ -70,7 +71,7 @@ class Reading:
             Failure: A file does not exist.
         """
         return {
-            "files": [[file, _size(file)] for file in self.files],
+            "files": [[file, *_version(file)] for file in self.files],
             "format": self.documents.format,
             "column": self.documents.column,
             "invalid": self.documents.invalid,
@@ -180,11 +181,15 @@ def temporary_files() -> Iterator[None]:
         ) from None
 
 
-def _size(file: str) -> int | None:
+def _version(file: str) -> tuple[int, ...]:
+    """Return the size of a regular file, and when it was last modified."""
     try:
-        return None if file == STANDARD_INPUT else Path(file).stat().st_size
+        found = None if file == STANDARD_INPUT else Path(file).stat()
     except OSError as error:
         raise Failure(f"{file}: {reason(error)}") from None
+    if found is None or not S_ISREG(found.st_mode):
+        return ()
+    return found.st_size, found.st_mtime_ns
 
 
 def _batches(parts: Iterable[tuple[str, Position]]) -> Iterator[list[tuple[str, Position]]]:
