@@ -365,6 +365,14 @@ def test_the_output_may_be_where_no_texts_are_read(shell: Command) -> None:
         shell(*COUNT[:-1], "corpus/_deeper/x", "corpus")
 
 
+def test_a_rank_file_needs_a_declaration(shell: Command) -> None:
+    """Because this command has no --pattern."""
+    Path("a.txt").write_text("a word")
+    Path("x.tiktoken").write_text("YQ== 0\nYg== 1\n")
+    count = ("corpus", "count", "a.txt", "--encoding", "x.tiktoken", "--output", "x")
+    shell(*count, status=1, errors="use a TOML file that declares it")
+
+
 def test_linked_folders_are_read_once(shell: Command, texts: list[list[str]]) -> None:
     Path("mixed").mkdir()
     Path("mixed/linked").symlink_to("../corpus", target_is_directory=True)

@@ -167,4 +167,7 @@ def _inspected(path: Path, pattern: str | None, encoder_file: Path | None) -> In
 def _remedy(found: Inspection) -> str:
     if found.official:
         return f"this table is built in: use {found.official[0]} instead"
-    return f"{found.missing}; add --pattern, and --encoder-file for GPT-2's merges"
+    return (
+        f"{found.missing}; use a TOML file that declares it, or where the command has these "
+        "options, add --pattern, and --encoder-file for GPT-2's merges"
+    )
