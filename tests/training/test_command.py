@@ -173,6 +173,8 @@ def test_wrong_arguments(shell: Command, tmp_path: Path) -> None:
     shell("train", "a.txt", *USUAL, "--output", "out", status=1, errors="already")
     shell("extend", "cl100k_base", "--special", "x=3", "--output", "y", status=1, errors="its id 3")
     shell("extend", "r9k_base", "--special", "x", "--output", "y", status=1, errors="unknown enc")
+    ranks = ("extend", "out/out.tiktoken", "--special", "x", "--output", "y")
+    shell(*ranks, status=1, errors="or use a TOML file that declares an encoding")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bytepair_engine import (
     Encoding,
+    UnknownEncoding,
     extend_encoding,
     get_encoding,
 )
@@ -53,9 +54,12 @@ def run(args: argparse.Namespace) -> int:
 def _base(name: str) -> Encoding:
     """Load the encoding to extend: a built-in one, or the only one that a file declares."""
     path = Path(name)
-    if path.suffix != ".toml":
+    if path.suffix == ".toml":
+        return only_one(name, declared_encodings(path))
+    try:
         return get_encoding(name)
-    return only_one(name, declared_encodings(path))
+    except UnknownEncoding as error:
+        raise Failure(f"{error}; or use a TOML file that declares an encoding") from None
 
 
 def _tokens(given: Sequence[str], free: int) -> dict[str, int]:
