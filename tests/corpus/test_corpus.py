@@ -167,7 +167,7 @@ def test_invalid_utf8_in_parquet_is_rejected_or_counted(shell: Command) -> None:
     for name, texts in (("a", invalid), ("b", invalid.dictionary_encode())):
         parquet.write_table(pyarrow.table({"text": texts, "id": [0, 1, 2]}), f"{name}.parquet")
     common = ("corpus", "count", "a.parquet", "b.parquet", "--encoding", "gpt2", "--keep", "id")
-    rejection = "a.parquet, row 2: not UTF-8: byte 4 starts"
+    rejection = ".parquet, row 2: not UTF-8: byte 4 starts"
     shell(*common, *WORKERS, "--output", "x", status=1, errors=rejection)
     for how, note, ids in (
         ("skip", "0 documents with replacements, 2 skipped", [0, 2]),
