@@ -278,7 +278,7 @@ class TemplateFormat(ChatFormat):
         """Return the line of the template that raised an error."""
         last = 0
         for frame, line in walk_tb(error.__traceback__):
-            if frame.f_globals.get("__jinja_template__") is self._compiled:
+            if frame.f_globals is self._compiled.root_render_func.__globals__:
                 last = line
         return self._compiled.get_corresponding_lineno(last)
 
