@@ -188,8 +188,8 @@ def test_train_rejects_invalid_arguments() -> None:
 def test_an_error_names_the_argument_of_a_wrong_type() -> None:
     train: Any = bytepair_engine.train
     valid = {"corpus": [], "vocab_size": 256, "pattern": None}
-    more = "special_tokens", "min_frequency", "progress", "threads", "memory_bytes", "backend"
-    for option in (*valid, *more):
+    more = "special_tokens", "min_frequency", "name", "progress", "threads", "memory_bytes"
+    for option in (*valid, *more, "backend"):
         with pytest.raises(TypeError, match=f"^{option} must be "):
             train(**(valid | {option: 1.5}))
     for backend in ("native", "reference"):

@@ -13,6 +13,8 @@ from bytepair_engine.errors import Cancelled, check_type
 if TYPE_CHECKING:
     from bytepair_engine._core import CancelFlag
 
+_SECONDS: Final = int | float | None
+
 
 class CancelScope:
     """A `with` block whose encoding and counting can be cancelled by another thread or by a time
@@ -43,7 +45,7 @@ class CancelScope:
         Args:
             seconds: Time limit, counted from now; 0 or less cancels at once. None for no limit.
         """
-        check_type("seconds", seconds, int | float | None, "a number or None")
+        check_type("seconds", seconds, _SECONDS, "a number or None")
         seconds = None if seconds is None else max(0.0, seconds)
         self.cancelled = False
         self._deadline: Final = None if seconds is None else monotonic() + seconds

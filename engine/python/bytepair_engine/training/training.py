@@ -84,6 +84,7 @@ def train(
     if isinstance(corpus, (str, bytes)):
         raise InvalidOption("corpus", "must be a collection of texts, not one text: use [text]")
     check_type("corpus", corpus, Iterable, "texts or counts")
+    check_type("name", name, str, "str")
     if not callable(progress) and progress is not None:
         raise wrong_type("progress", "callable or None", progress)
     if resolve(backend).name == "reference":

@@ -75,13 +75,12 @@ def chosen_names(
 def _checked(option: str, names: Collection[str]) -> frozenset[str]:
     if isinstance(names, str):
         raise InvalidOption(option, 'must be "all" or a collection of strings, not one string')
-    wrong = wrong_type(option, '"all" or a collection of strings', names)
-    if isinstance(names, bytes | bytearray):
-        raise wrong
     try:
+        if isinstance(names, (bytes, bytearray)):
+            raise TypeError
         names = frozenset(names)
-    except TypeError:  # not iterable, or with an unhashable name
-        raise wrong from None
+    except TypeError as error:  # not iterable, or with an unhashable name
+        raise wrong_type(option, '"all" or a collection of strings', names) from error
     if "" in names:
         raise InvalidOption(option, "contains an empty string")
     return names
