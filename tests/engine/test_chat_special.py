@@ -73,16 +73,19 @@ def test_count_texts_leaves_the_error_to_count_chat() -> None:
     [
         ("chatml", "ser"),
         ("gemma", "model"),
+        ("gemma", "\n\n"),
         ("harmony", "assistant"),
+        ("harmony", "developer"),
         ("llama3", "\n"),
         ("mistral-v1", "[/INST]"),
+        ("mistral-v1", "\n\n"),
         ("qwen2.5", "Alibaba"),
     ],
 )
 def test_an_encoding_with_a_special_token_in_the_text_of_the_format_is_rejected(
     name: str, token: str
 ) -> None:
-    """Else every chat that is encoded had a special token in its text."""
+    """Otherwise every encoded chat would contain a special token in its text."""
     chat = [{"role": "user", "content": "q"}]
     encoding = extend_encoding(encoding_for(name), [token], name="own")
     for call in CALLS:

@@ -158,9 +158,11 @@ def test_without_descriptors_http_clients_wait_and_nothing_is_logged(
     assert [line for line in running.log if line["level"] == "error"] == []
 
 
-def answer_of(server: RunningServer, method: str, path: str) -> tuple[int, HTTPMessage, bytes]:
+def answer_of(
+    server: RunningServer, method: str, path: str, **headers: str
+) -> tuple[int, HTTPMessage, bytes]:
     with closing(HTTPConnection(*address_of(server), timeout=START_SECONDS)) as client:
-        client.request(method, path)
+        client.request(method, path, headers=headers)
         answer = client.getresponse()
         return answer.status, answer.headers, answer.read()
 
@@ -179,6 +181,7 @@ def test_other_methods_are_answered_in_plain_text(running: RunningServer) -> Non
 
 
 def test_metrics_are_in_the_text_format_of_prometheus(running: RunningServer) -> None:
-    status, headers, body = answer_of(running, "GET", "/metrics")
+    wanted = "application/openmetrics-text;version=1.0.0"
+    status, headers, body = answer_of(running, "GET", "/metrics", Accept=wanted)
     assert (status, headers["Content-Type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
     assert b"bytepair_ready 1.0\n" in body

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from pathlib import Path
 
@@ -51,6 +52,32 @@ def test_the_supervisor_exits_if_no_worker_can_be_forked(tmp_path: Path) -> None
     assert ended.returncode == 3
     assert 6 <= ended.stderr.count("a worker cannot be started") <= 12
     assert "no worker could start: the server ends" in ended.stderr
+
+
+#: The second worker cannot be forked while the first one serves, which is then killed.
+ONE_WORKER = """
+import os, signal, time
+fork, first = os.fork, []
+def fork_the_first():
+    if not first:
+        first.append(time.monotonic())
+        if not (pid := fork()):
+            signal.alarm(4)
+        return pid
+    if time.monotonic() < first[0] + 5:
+        raise BlockingIOError(11, "try again")
+    return fork()
+os.fork = fork_the_first
+"""
+
+
+@pytest.mark.slow
+def test_the_supervisor_goes_on_if_a_worker_has_served(tmp_path: Path, serve: Serve) -> None:
+    (tmp_path / "sitecustomize.py").write_text(ONE_WORKER)
+    flags = (*TWO, "--builtin-encodings", "r50k_base")
+    server = serve(*flags, environment={"PYTHONPATH": str(tmp_path)})
+    assert server.wait_for_log("a worker ended")["status"] == -signal.SIGALRM
+    assert server.get("/healthz") == (200, "healthy\n")
 
 
 def test_a_port_in_use_is_a_clear_error(serve: Serve) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from functools import cache
+from numbers import Real
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -13,7 +14,7 @@ from bytepair_engine.errors import Cancelled, check_type
 if TYPE_CHECKING:
     from bytepair_engine._core import CancelFlag
 
-_SECONDS: Final = int | float | None
+_SECONDS: Final = int | float | Real | None  # the first two are faster to check
 
 
 class CancelScope:

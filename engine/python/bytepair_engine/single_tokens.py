@@ -66,7 +66,7 @@ class TokenMethods:
         try:
             return [i for i in map(operator.index, ids) if i not in self._special_ids]
         except TypeError as error:
-            raise TypeError(f"ids: {error}") from None
+            raise TypeError(f"ids: {error}") from error
 
 
 def _index(token_id: int) -> int:

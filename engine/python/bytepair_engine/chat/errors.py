@@ -46,7 +46,8 @@ class ChatFormatMismatch(BytepairError, ValueError):
         format: The format's name.
         encoding: The encoding's name.
         missing: Control tokens that are not special tokens of the encoding, sorted; empty if the
-            format is defined only for other encodings.
+            format is not defined for the encoding, or its own text has one of the encoding's
+            special tokens.
     """
 
     def __init__(self, format_name: str, encoding: str, missing: Sequence[str]) -> None:

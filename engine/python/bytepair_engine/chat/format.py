@@ -133,15 +133,18 @@ class ChatFormat(ABC):
                 self.check_control(encoding, name)
 
     def own_texts(self) -> Iterable[str]:
-        """Yield the format's own text around messages without text."""
-        system, user, assistant = (Message(role, ("",)) for role in ("system", "user", "assistant"))
-        for messages in (system,), (user,), (user, assistant):
+        """Yield the format's own text around messages. That of tools and calls is not included."""
+        roles = "system", "user", "assistant", "developer"
+        system, user, assistant, developer = (Message(role, ("\0",)) for role in roles)
+        for messages in (system,), (system, user), (user, assistant), (developer, user):
             with suppress(InvalidChat):
                 self.check_messages(chat := Chat(messages))
                 layout = self.render(chat)
                 if self.joining == "runs":
                     layout.join()
-                yield from (piece for piece in layout.pieces if isinstance(piece, str))
+                for piece in layout.pieces:
+                    if isinstance(piece, str):
+                        yield from piece.split("\0")
 
     def check_control(self, encoding: Encoding, name: str) -> None:
         """Raise ChatFormatMismatch if a control token changes the ids of adjacent text: then runs

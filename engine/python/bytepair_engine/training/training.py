@@ -83,7 +83,10 @@ def train(
     )
     if isinstance(corpus, (str, bytes)):
         raise InvalidOption("corpus", "must be a collection of texts, not one text: use [text]")
-    check_type("corpus", corpus, Iterable, "texts or counts")
+    try:
+        iter(corpus)
+    except TypeError:
+        raise wrong_type("corpus", "texts or counts", corpus) from None
     check_type("name", name, str, "str")
     if not callable(progress) and progress is not None:
         raise wrong_type("progress", "callable or None", progress)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 from bytepair_engine.backends.interface import Backend
-from bytepair_engine.errors import InvalidOption, check_type, wrong_type
+from bytepair_engine.errors import InvalidOption, check_type
 
 SpecialTokens = Literal["all"] | Collection[str]
 
@@ -77,10 +77,10 @@ def _checked(option: str, names: Collection[str]) -> frozenset[str]:
         raise InvalidOption(option, 'must be "all" or a collection of strings, not one string')
     try:
         if isinstance(names, (bytes, bytearray)):
-            raise TypeError
+            raise TypeError("not bytes")
         names = frozenset(names)
     except TypeError as error:  # not iterable, or with an unhashable name
-        raise wrong_type(option, '"all" or a collection of strings', names) from error
+        raise TypeError(f'{option} must be "all" or a collection of strings: {error}') from error
     if "" in names:
         raise InvalidOption(option, "contains an empty string")
     return names

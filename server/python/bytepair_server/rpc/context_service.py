@@ -186,7 +186,7 @@ class ContextService:
         keep, level, unit = cut_options(request.keep, request.level, request.unit)
         has_percent = request.HasField("start_percent")
         if has_percent and keep != "both":
-            raise InvalidField("start_percent", "only KEEP_BOTH has it")
+            raise InvalidField("start_percent", "needs keep KEEP_BOTH")
         record_special(entry.encoding, (utf8,), rule, call)
         try:
             if is_part:

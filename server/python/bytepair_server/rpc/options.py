@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from bytepair.v1 import chat_pb2, context_pb2, stream_pb2, text_pb2, tokenizer_pb2
 from bytepair_engine import UnknownEncoding
-from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
 from bytepair_server.auth.policy import Policy, SpecialRule
 from bytepair_server.catalog import Catalog, Entry
@@ -16,6 +15,9 @@ from bytepair_server.errors import FingerprintMismatch, InvalidField
 from bytepair_server.observability.metrics import UNKNOWN_ENCODING
 from bytepair_server.rpc import limits
 from bytepair_server.rpc.call import Call
+
+if TYPE_CHECKING:
+    from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
 _DECODE_ERRORS: Final[dict[int, Literal["replace", "strict"]]] = {
     text_pb2.DECODE_ERRORS_UNSPECIFIED: "replace",

@@ -32,10 +32,9 @@ from bytepair_server.workers.signals import stop_signals, stopping_signals
 
 #: Exit status if no worker could start.
 EXIT_WORKERS: Final = 3
-#: The server ends after this many worker deaths before any worker has served.
+#: Deaths of workers, before any has served, after which the server ends.
 MAX_EARLY_DEATHS: Final = 3
-#: The server ends after this many failed starts of one worker, while there is none before any has
-#: served.
+#: Failed starts of one worker, before any has served, after which the server ends.
 MAX_FAILED_STARTS: Final = 6
 #: The death of a worker that lived longer does not count as a consecutive one.
 STABLE_SECONDS: Final = 10.0
@@ -124,6 +123,7 @@ class Supervisor:
         self._ended: Final = asyncio.Event()
         self._status = 0
         self._has_logged_start = False
+        self._has_served = False
         self._checking: asyncio.Task[None] | None = None
 
     async def run(self) -> int:
@@ -176,7 +176,7 @@ class Supervisor:
                 error=error.strerror,
                 retry_in_seconds=wait,
             )
-            if not self._has_logged_start and not self._pids():
+            if not self._has_served and not self._pids():
                 self._give_up_after(child.consecutive_deaths, MAX_FAILED_STARTS)
 
     def _fork(self, child: _Worker) -> None:
@@ -238,7 +238,7 @@ class Supervisor:
         if worker.PING in received:
             child.answered.set()
         if worker.SERVING in received:
-            child.serving = True
+            child.serving = self._has_served = True
             if not self._has_logged_start and all(each.serving for each in self._workers):
                 self._log_start()
 
@@ -272,7 +272,7 @@ class Supervisor:
         self._log.error(
             "a worker ended", worker=child.number, pid=pid, status=status, replaced_in_seconds=wait
         )
-        if not self._has_logged_start and not any(each.serving for each in self._workers):
+        if not self._has_served:
             deaths = sum(each.consecutive_deaths for each in self._workers)
             if status == worker.EXIT_CONFIGURATION:
                 self._give_up(status)
