@@ -183,6 +183,8 @@ def test_invalid_utf8_in_parquet_is_rejected_or_counted(shell: Command) -> None:
     labelled = ("evaluate", "gpt2", "--on", "c.parquet", "--by", "label")
     parquet.write_table(pyarrow.table({"text": ["a"] * 3, "label": invalid}), "c.parquet")
     shell(*labelled, status=1, errors="c.parquet: not UTF-8: column 'label'")
+    parquet.write_table(pyarrow.table({"text": invalid, "label": ["x", "x", None]}), "c.parquet")
+    shell(*labelled, "--invalid", "skip", status=1, errors="c.parquet, row 3: no text under")
 
 
 @pytest.mark.slow

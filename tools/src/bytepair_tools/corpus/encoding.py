@@ -148,9 +148,15 @@ def _rows(
 ) -> Iterator[tuple[list[str], pyarrow.RecordBatch | None]]:
     """Yield batches of texts with the kept columns; at least one, which determines the schema."""
     if documents.format_of(name) == "parquet":
-        yield from documents.rows(name, keep)
+        import pyarrow
+
+        for rows, kept in documents.rows(name, keep):
+            texts = [text for text in rows if text is not None]
+            if len(texts) < len(rows):
+                kept = kept.filter(pyarrow.array([text is not None for text in rows]))
+            yield texts, kept
         return
-    texts: list[str] = []
+    texts = []
     for document in documents.read(name):
         texts.append("".join(document))
         if len(texts) == ROWS:

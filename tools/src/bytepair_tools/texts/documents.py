@@ -79,7 +79,7 @@ class Documents:
 
     def rows(
         self, name: str, others: Sequence[str]
-    ) -> Iterator[tuple[list[str], pyarrow.RecordBatch]]:
+    ) -> Iterator[tuple[list[str | None], pyarrow.RecordBatch]]:
         """Yield the rows of a Parquet file; see `parquet_rows`."""
 
         def decode(data: bytes, row: str) -> str | None:
@@ -191,6 +191,8 @@ class Documents:
                 raise Failure(f"{shown(name)}: not UTF-8: column {self.by!r}") from None
             for text, row in zip(texts, rows, strict=True):
                 number += 1
+                if text is None:
+                    continue
                 self._set_label(row, f"{shown(name)}, row {number}")
                 yield (text,)
 

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 #: Number of rows of a batch.
 ROWS: Final = 1024
 
-#: Decodes the bytes of a row, which it names in messages; None if the row is left out.
+#: Decodes the bytes of a row, which it names in messages; None if the row is skipped.
 Decode = Callable[[bytes, str], str | None]
 
 
 def parquet_rows(
     name: str, column: str, others: Sequence[str], decode: Decode
-) -> Iterator[tuple[list[str], pyarrow.RecordBatch]]:
+) -> Iterator[tuple[list[str | None], pyarrow.RecordBatch]]:
     """Yield the rows of a file, ROWS at a time.
 
     Args:
@@ -31,14 +31,14 @@ def parquet_rows(
         others: Further columns.
         decode: Decodes texts of which some are not UTF-8.
     Yields:
-        The texts, and the other columns of the same rows in the requested order; at least once, so
-        that the types of these columns are known.
+        The texts, None for skipped rows, and the other columns of all these rows in the requested
+        order; at least once, so that the types of these columns are known.
     Raises:
         Failure: The file cannot be read, lacks a column, or has a row without a text; or `decode`
             raised it.
     """
     try:
-        from pyarrow import ArrowException, RecordBatch, array, large_binary, parquet
+        from pyarrow import ArrowException, RecordBatch, large_binary, parquet
     except ImportError:
         raise Failure(
             f"{shown(name)}: reading Parquet needs pyarrow: pip install bytepair-tools[parquet]"
@@ -69,8 +69,6 @@ def parquet_rows(
                 if kind is bytes:
                     rows = enumerate(texts, row + 1)
                     texts = [decode(data, f"{shown(name)}, row {number}") for number, data in rows]
-                    kept = kept.filter(array([text is not None for text in texts]))
-                    texts = [text for text in texts if text is not None]
                 row += len(values)
                 yield texts, kept
             if not row:
