@@ -166,7 +166,8 @@ def test_invalid_utf8_in_parquet_is_rejected_or_counted(shell: Command) -> None:
     invalid = pyarrow.Array.from_buffers(pyarrow.string(), 3, data.buffers())
     for name, texts in (("a", invalid), ("b", invalid.dictionary_encode())):
         parquet.write_table(pyarrow.table({"text": texts, "id": [0, 1, 2]}), f"{name}.parquet")
-    common = ("corpus", "count", "a.parquet", "b.parquet", "--encoding", "gpt2", "--keep", "id")
+    keep = ("--keep", "id", "--keep", "text")
+    common = ("corpus", "count", "a.parquet", "b.parquet", "--encoding", "gpt2", *keep)
     rejection = ".parquet, row 2: not UTF-8: byte 4 starts"
     shell(*common, *WORKERS, "--output", "x", status=1, errors=rejection)
     for how, note, ids in (
@@ -177,6 +178,8 @@ def test_invalid_utf8_in_parquet_is_rejected_or_counted(shell: Command) -> None:
         for number in (0, 1):
             rows = parquet.read_table(part(how, number))
             assert rows["id"].to_pylist() == ids
+            kept = ["a word", "two \ufffd words", "words"]
+            assert rows["text"].to_pylist() == [kept[row] for row in ids]
     encoding = bytepair_engine.get_encoding("gpt2")
     assert rows["count"].to_pylist()[1] == encoding.count("two \ufffd words")
     shell(*TRAIN, "a.parquet", "--invalid", "skip", "--output", "trained", errors="1 skipped")

@@ -38,7 +38,7 @@ def parquet_rows(
             raised it.
     """
     try:
-        from pyarrow import ArrowException, RecordBatch, large_binary, parquet
+        from pyarrow import ArrowException, RecordBatch, array, large_binary, parquet
     except ImportError:
         raise Failure(
             f"{shown(name)}: reading Parquet needs pyarrow: pip install bytepair-tools[parquet]"
@@ -69,6 +69,9 @@ def parquet_rows(
                 if kind is bytes:
                     rows = enumerate(texts, row + 1)
                     texts = [decode(data, f"{shown(name)}, row {number}") for number, data in rows]
+                    for place, field in enumerate(kept.schema):
+                        if field.name == column:
+                            kept = kept.set_column(place, field, array(texts, field.type))
                 row += len(values)
                 yield texts, kept
             if not row:
