@@ -340,6 +340,9 @@ def test_a_job_without_results_is_replaced(shell: Command) -> None:
         "_job.json",
         "part-00000.parquet",
     ]
+    part("out", 0).unlink()
+    shell(*counting, status=1, errors="a.jsonl, line 1: no text under 'text'")
+    assert not Path("out/_SUCCESS").exists()
 
 
 @pytest.mark.parametrize(

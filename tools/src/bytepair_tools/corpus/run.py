@@ -71,6 +71,7 @@ def _stage(
     outcomes = {number: job.outcome(part(results, number)) for number in numbers}
     missing = [number for number, outcome in outcomes.items() if outcome is None]
     if missing:
+        (folder / SUCCESS_FILE).unlink(missing_ok=True)
         progress.begin(phase, len(missing))
         for number, outcome in runner().run(work, folder, missing):
             outcomes[number] = outcome
