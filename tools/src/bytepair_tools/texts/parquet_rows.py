@@ -38,7 +38,8 @@ def parquet_rows(
             raised it.
     """
     try:
-        from pyarrow import ArrowException, RecordBatch, array, large_binary, parquet
+        import pyarrow
+        from pyarrow import parquet
     except ImportError:
         raise Failure(
             f"{shown(name)}: reading Parquet needs pyarrow: pip install bytepair-tools[parquet]"
@@ -62,7 +63,11 @@ def parquet_rows(
                 try:
                     texts = values.to_pylist()
                 except UnicodeDecodeError:
-                    kind, texts = bytes, values.cast(large_binary()).to_pylist()
+                    kind = bytes
+                    try:
+                        texts = values.cast(pyarrow.large_binary()).to_pylist()
+                    except pyarrow.ArrowNotImplementedError:  # lists or structs
+                        texts = [None] * len(values)
                 for number, text in enumerate(texts, row + 1):
                     if not isinstance(text, kind):
                         raise Failure(f"{shown(name)}, row {number}: no text in column {column!r}")
@@ -71,18 +76,18 @@ def parquet_rows(
                     texts = [decode(data, f"{shown(name)}, row {number}") for number, data in rows]
                     for place, field in enumerate(kept.schema):
                         if field.name == column:
-                            kept = kept.set_column(place, field, array(texts, field.type))
+                            kept = kept.set_column(place, field, pyarrow.array(texts, field.type))
                 row += len(values)
                 yield texts, kept
             if not row:
                 empty = file.schema_arrow.empty_table().select(list(others))
                 yield (
                     [],
-                    RecordBatch.from_arrays(
+                    pyarrow.RecordBatch.from_arrays(
                         [column.combine_chunks() for column in empty.columns], schema=empty.schema
                     ),
                 )
-    except ArrowException as error:
+    except pyarrow.ArrowException as error:
         raise Failure(f"{shown(name)}: not a Parquet file: {error}") from None
     except OSError as error:
         raise Failure(f"{shown(name)}: {reason(error)}") from None
