@@ -174,10 +174,12 @@ class RayCluster:
                 done, _ = ray.wait(list(running))
                 for reference in done:
                     yield running.pop(reference), _checked(ray.get(reference))
-        except ray.exceptions.RayTaskError:
-            raise  # a bug
         except ray.exceptions.RayError as error:
-            raise Failure(f"{_WORKER_DIED} ({type(error).__name__})") from None
+            # The cause is one of Ray itself if a task could not fetch the job.
+            cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error
+            if not isinstance(cause, ray.exceptions.RayError):
+                raise  # a bug
+            raise Failure(f"{_WORKER_DIED} ({type(cause).__name__})") from None
 
     def _connected(self) -> Any:
         """Return the module `ray`, connected to the cluster until the process ends."""
