@@ -356,6 +356,7 @@ def test_a_job_without_results_is_replaced(shell: Command) -> None:
         (("empty", "--output", "x"), 1, "empty: contains no files"),
         (("corpus", "--output", "corpus/x"), 2, "--output corpus/x: is in the corpus corpus"),
         (("corpus/../corpus", "--output", "corpus"), 2, "--output corpus: is in the corpus"),
+        (("corpus/a.parquet", "--output", "corpus/a.parquet"), 1, "a.parquet: File exists"),
         (("corpus", "--output", "x", "--buckets", "0"), 2, "--buckets must be from 1"),
         (("corpus", "--output", "x", "--workers", "0"), 2, "--workers must be at least 1"),
     ],

@@ -93,9 +93,9 @@ def _check_output(args: argparse.Namespace) -> None:
     output = args.output.resolve()
     for name in args.corpus:
         folder = Path(name).resolve()
-        if output.is_relative_to(folder) and not any(
-            part.startswith((".", "_")) for part in output.relative_to(folder).parts
-        ):
+        if not output.is_relative_to(folder) or not folder.is_dir():
+            continue
+        if not any(part.startswith((".", "_")) for part in output.relative_to(folder).parts):
             raise Failure(
                 f"--output {args.output}: is in the corpus {name}, so that the next run would read "
                 "it; use a folder elsewhere, or one whose name begins with _",
