@@ -301,10 +301,12 @@ def test_a_second_run_into_the_same_folder_is_rejected(shell: Command, tmp_path:
         fifo.open("r+b", buffering=0),
         subprocess.Popen(command(*COUNT, "pipe.txt"), env=clean_environment()) as run,
     ):
-        while not readers(fifo):
-            sleep(0.05)
-        shell(*COUNT, "a.txt", status=1, errors="x: another run is writing to it")
-        run.kill()
+        try:
+            while not readers(fifo):
+                sleep(0.05)
+            shell(*COUNT, "a.txt", status=1, errors="x: another run is writing to it")
+        finally:
+            run.kill()
     shell(*COUNT, "a.txt")
     assert not Path("x/_lock").exists()
 
