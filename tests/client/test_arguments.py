@@ -289,6 +289,14 @@ def test_an_id_that_no_encoding_can_have(client: TokenizerClient, bad: int) -> N
         ("stop", lambda c: c.decode_stream([], stop=[b"x"])),
         ("marker", lambda c: c.truncate("a", 5, marker=b"x")),
         ("format", lambda c: c.get_chat_format(b"f")),
+        (
+            "format_options",
+            lambda c: c.count_chat([], format="f", format_options={"a": b"x"}),
+        ),
+        (
+            "format_options",
+            lambda c: c.count_chat([], format="f", format_options={b"a": "x"}),
+        ),
         ("Segments", lambda c: c.count(Segments(5))),  # type: ignore[arg-type]
         ("result", lambda c: error_of(None)),  # type: ignore[arg-type]
     ],

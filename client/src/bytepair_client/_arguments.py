@@ -59,6 +59,13 @@ def utf8(field: str, value: str) -> str:
     return value
 
 
+def not_bytes(value: Any) -> Any:
+    """Return `value`. Raises TypeError for bytes, which protobuf would read as UTF-8 for a str."""
+    if isinstance(value, bytes):
+        raise TypeError("bytes are no str")
+    return value
+
+
 def positive(field: str, value: float | None, *, none: str, most: float = 1e9) -> float | None:
     """Return `value` if it is positive and at most `most`, or None. `none` says in the error what
     None means. gRPC takes a deadline in some hundred years for one that has passed."""

@@ -21,6 +21,7 @@ from bytepair_client._arguments import (
     checked_iterable,
     chosen_timeout,
     invalid,
+    not_bytes,
     set_text,
     utf8,
 )
@@ -105,15 +106,13 @@ def set_field(message: Message, name: str, value: Any) -> None:
             raise invalid(name, f"must be one of {', '.join(numbers)}")
         value = numbers[value]
     try:
-        given = value if isinstance(value, list | tuple) else (value,)
-        if any(isinstance(each, bytes) for each in given):
-            raise TypeError  # protobuf takes bytes of UTF-8 for a str
         if isinstance(value, list | tuple):
-            getattr(message, name).extend(value)
+            getattr(message, name).extend(map(not_bytes, value))
         elif isinstance(value, Mapping):
-            getattr(message, name).update(value)
+            pairs = ((not_bytes(key), not_bytes(each)) for key, each in value.items())
+            getattr(message, name).update(pairs)
         else:
-            setattr(message, name, value)
+            setattr(message, name, not_bytes(value))
     except UnicodeEncodeError:
         raise invalid(name, "not UTF-8") from None
     except (TypeError, AttributeError, OverflowError):  # the last for a bool
