@@ -380,8 +380,9 @@ def test_a_request_larger_than_the_client_sends(client: TokenizerClient) -> None
 
 
 def test_the_tools_of_a_chat_in_a_batch_are_named(client: TokenizerClient) -> None:
-    with pytest.raises(InvalidOption, match=r"^item 0: tools: must be a list of tools$"):
-        client.count_chat_batch([{"messages": [], "tools": 5}], format="f")
+    for tools in (5, b"5"):
+        with pytest.raises(InvalidOption, match=r"^item 0: tools: must be a list of tools$"):
+            client.count_chat_batch([{"messages": [], "tools": tools}], format="f")
 
 
 def test_ids_of_many_texts_belong_in_a_batch(client: TokenizerClient) -> None:

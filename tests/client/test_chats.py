@@ -181,7 +181,12 @@ def test_the_formats_are_described(server: RunningServer) -> None:
         ("hello", "must be a mapping"),
         ({"content": "a"}, "role must be a string"),
         ({"role": 1}, "role must be a string"),
+        ({"role": b"user"}, "role must be a string"),
         ({"role": "user", "content": 3}, "content must be a string, or"),
+        (
+            {"role": "user", "content": [{"type": "text", "text": b"a"}]},
+            "content must be a string, or",
+        ),
         (
             {"role": "user", "content": {"type": "text", "text": "a"}},
             "content must be a string, or",
@@ -195,6 +200,10 @@ def test_the_formats_are_described(server: RunningServer) -> None:
         ({"role": "user", "content": "\ud800"}, "content holds a lone surrogate"),
         ({"role": "user", "name": 5}, "name must be a string"),
         ({"role": "user", "name": []}, "name must be a string"),
+        ({"role": "user", "name": b"a"}, "name must be a string"),
+        ({"role": "tool", "tool_call_id": b"a"}, "tool_call_id must be a string"),
+        ({"role": "assistant", "reasoning": b"a"}, "reasoning must be a string"),
+        ({"role": "assistant", "reasoning_content": b"a"}, "reasoning_content must be a string"),
         ({"role": "assistant", "reasoning_content": 5}, "reasoning_content must be a string"),
         ({"role": "assistant", "tool_calls": {"name": "f"}}, "tool_calls must be a list of calls"),
         (
@@ -202,6 +211,14 @@ def test_the_formats_are_described(server: RunningServer) -> None:
                 "role": "assistant",
                 "tool_calls": [{"function": {"name": None, "arguments": "{}"}}],
             },
+            "tool_calls must be a list of calls",
+        ),
+        (
+            {"role": "assistant", "tool_calls": [{"name": b"f", "arguments": "{}"}]},
+            "tool_calls must be a list of calls",
+        ),
+        (
+            {"role": "assistant", "tool_calls": [{"id": b"i", "name": "f", "arguments": "{}"}]},
             "tool_calls must be a list of calls",
         ),
         ({"role": "user", "mood": "a"}, "unknown field 'mood'"),
@@ -218,7 +235,7 @@ def test_a_chat_or_tools_of_another_shape_are_rejected() -> None:
     with TokenizerClient("nowhere:1", encoding="e") as client:
         with pytest.raises(InvalidOption, match="chats: each must be a list of messages"):
             client.count_chat_batch([{"role": "user", "content": "a"}], format="harmony")
-        no_list: list[Any] = [TOOLS[0], 5]
+        no_list: list[Any] = [TOOLS[0], 5, b"5"]
         for tools in no_list:
             with pytest.raises(InvalidOption, match="tools: must be a list"):
                 client.count_chat([], tools=tools, format="harmony")

@@ -9,7 +9,13 @@ from typing import Any, Final, Literal, Unpack, overload
 
 from bytepair.v1 import chat_pb2
 
-from bytepair_client._arguments import Defaults, DisallowedSpecial, checked_iterable, invalid
+from bytepair_client._arguments import (
+    Defaults,
+    DisallowedSpecial,
+    checked_iterable,
+    invalid,
+    not_bytes,
+)
 from bytepair_client._call import Call, Method, Plain, Response, method
 from bytepair_client._errors import TokenizerError
 from bytepair_client._operations.batches import Batch, BatchOptions
@@ -25,6 +31,7 @@ ChatTools = Iterable[Mapping[str, Any] | str] | None
 #: Messages, or {"messages": …, "tools": …}.
 Chats = Iterable[ChatMessages | Mapping[str, Any]]
 _Chat = tuple[Any, Any]
+_NO_LIST = (str, bytes, bytearray, Mapping)  # iterables whose elements are no messages or tools
 
 _RENDERING = frozenset(chat_pb2.ChatOptions.DESCRIPTOR.fields_by_name)
 #: The fields of a message; `reasoning_content` is another name of `reasoning`.
@@ -241,8 +248,8 @@ def _chat(chat: ChatMessages | Mapping[str, Any]) -> _Chat:
 
 def _listed(values: Any) -> Any:
     """A list, which can be read again; `set_chat` rejects what cannot be one."""
-    is_list = isinstance(values, Iterable) and not isinstance(values, str | Mapping)
-    return list(values) if is_list else values
+    is_one = isinstance(values, _NO_LIST) or not isinstance(values, Iterable)
+    return values if is_one else list(values)
 
 
 def _chat_call(
@@ -266,13 +273,13 @@ def set_chat(wire: Any, messages: ChatMessages, tools: ChatTools) -> None:
 
     Raises TypeError if `messages` is not a list, InvalidOption if a message or tool is malformed.
     """
-    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
+    if isinstance(messages, _NO_LIST) or not isinstance(messages, Iterable):
         raise TypeError(f"messages must be a list of dicts, not {type(messages).__name__}")
     for index, message in enumerate(messages):
         wrong = _set_message(wire.messages.add(), message)
         if wrong:
             raise invalid("messages", f"message {index}: {wrong}")
-    if isinstance(tools, Mapping | str) or not isinstance(tools, Iterable | None):
+    if isinstance(tools, _NO_LIST) or not isinstance(tools, Iterable | None):
         raise invalid("tools", "must be a list of tools")
     for index, tool in enumerate(tools or ()):
         try:
@@ -299,9 +306,9 @@ def _set_message(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> str:
             elif field == "tool_calls":
                 _set_tool_calls(wire, value)
             elif field != "reasoning_content":
-                setattr(wire, field, value)
+                setattr(wire, field, not_bytes(value))
             elif message.get("reasoning") is None:
-                wire.reasoning = value
+                wire.reasoning = not_bytes(value)
         except UnicodeEncodeError:
             return f"{field} holds a lone surrogate"
         except (TypeError, ValueError, AttributeError, KeyError):
@@ -317,7 +324,7 @@ def _set_content(wire: chat_pb2.ChatMessage, content: Any) -> None:
         if isinstance(part, str):
             added.text = part
         elif part["type"] == "text":
-            added.text = part["text"]
+            added.text = not_bytes(part["text"])
         elif part["type"] == "counted_tokens":
             added.counted_tokens = part["tokens"]
         else:
@@ -330,5 +337,6 @@ def _set_tool_calls(wire: chat_pb2.ChatMessage, calls: Any) -> None:
         arguments = function["arguments"]
         if not isinstance(arguments, str):
             arguments = json.dumps(arguments, ensure_ascii=False)
-        added = wire.tool_calls.add(id=call.get("id") or "", arguments_json=arguments)
-        added.name = function["name"]  # unlike add(), this rejects None
+        call_id = not_bytes(call.get("id") or "")
+        added = wire.tool_calls.add(id=call_id, arguments_json=arguments)
+        added.name = not_bytes(function["name"])  # unlike add(), this rejects None
