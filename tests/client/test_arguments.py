@@ -256,6 +256,10 @@ def test_an_id_that_no_encoding_can_have(client: TokenizerClient, bad: int) -> N
         ("texts", lambda c: c.count_batch(Segments(["one text"]))),
         ("texts", lambda c: c.encode_batch([["a", "b"]])),
         ("ids", lambda c: c.decode("12")),
+        ("ids", lambda c: c.decode(b"12")),
+        ("ids", lambda c: c.decode_bytes(bytearray(b"12"))),
+        ("ids", lambda c: c.decode_batch([b"12"])),
+        ("ids", lambda c: c.decode_stream(bytearray(b"12"))),
         ("ids", lambda c: c.decode([1.5])),
         ("ids", lambda c: c.decode(["1"])),
         ("ids", lambda c: c.decode([None])),
@@ -282,6 +286,7 @@ def test_an_id_that_no_encoding_can_have(client: TokenizerClient, bad: int) -> N
         ("chats", lambda c: c.count_chat_batch("hi", format="f")),
         ("prefill_ids", lambda c: c.decode_stream([], prefill_ids=5)),
         ("prefill_ids", lambda c: c.decode_stream([], prefill_ids=["x"])),
+        ("prefill_ids", lambda c: c.decode_stream([], prefill_ids=b"12")),
         ("allowed_special", lambda c: c.count("a", allowed_special=b"x")),
         ("add_special_tokens", lambda c: c.count("a", add_special_tokens=2**99)),
         ("progress", lambda c: c.count_batch(["a"], progress=5)),
@@ -298,6 +303,7 @@ def test_an_id_that_no_encoding_can_have(client: TokenizerClient, bad: int) -> N
             lambda c: c.count_chat([], format="f", format_options={b"a": "x"}),
         ),
         ("Segments", lambda c: c.count(Segments(5))),  # type: ignore[arg-type]
+        ("Segments", lambda c: c.count(Segments(bytearray(b"a")))),  # type: ignore[arg-type]
         ("result", lambda c: error_of(None)),  # type: ignore[arg-type]
     ],
 )
@@ -328,6 +334,9 @@ def test_an_error_names_the_argument_of_a_wrong_type(client: TokenizerClient, na
         ("text must be one str, not list", lambda c: c.truncate(["a", "b"], 3)),
         ("text must be one str, not list", lambda c: c.split(["a", "b"], 3)),
         ("text must be one str, not bytes", lambda c: c.truncate(b"a", 1)),
+        ("texts must be a list of items, not one str", lambda c: c.count_batch("a")),
+        ("batch must be a list of items, not one bytes", lambda c: c.decode_batch(b"a")),
+        ("ids must be a list of integers, not bytes", lambda c: c.decode(b"12")),
         ("messages must be a list of dicts, not str", lambda c: c.count_chat("hi", format="f")),
         ("messages must be a list of dicts, not dict", lambda c: c.count_chat({}, format="f")),
         ("messages must be a list of dicts, not int", lambda c: c.count_chat(5, format="f")),

@@ -235,7 +235,7 @@ def test_an_unknown_id_comes_after_the_text_before_it(
 
 
 def test_an_item_that_is_not_an_id(client: TokenizerClient) -> None:
-    items: list[Any] = ["1", 1.5, None, ["1"], [[1.5]]]
+    items: list[Any] = ["1", b"1", 1.5, None, ["1"], [b"1"], [[1.5]]]
     for source in ([[64, 1.5]], *([64, item] for item in items)):
         pieces, error = read(client.decode_stream(iter(source)))
         assert "".join(pieces) == "a"

@@ -179,16 +179,17 @@ def lone_surrogate(text: str, index: int, bytes_before: int) -> InvalidUtf8:
 
 def checked_iterable(name: str, values: Any) -> Any:
     """Return `values`. Raises TypeError, with `name`, if it is a str or bytes or not iterable."""
-    methods = ("__iter__", "__aiter__", "__getitem__")
-    if isinstance(values, str | bytes) or not any(hasattr(values, each) for each in methods):
+    if isinstance(values, str | bytes | bytearray):
+        raise TypeError(f"{name} must be a list of items, not one {type(values).__name__}")
+    if not any(hasattr(values, each) for each in ("__iter__", "__aiter__", "__getitem__")):
         raise TypeError(f"{name} must be a list or another iterable, not {type(values).__name__}")
     return values
 
 
 def listed_ids(ids: Iterable[int], name: str = "ids") -> Sequence[int]:
-    """`ids` as a list or tuple. Raises TypeError, with `name`, if it is not iterable."""
+    """`ids` as a list or tuple. Raises TypeError, with `name`, if it is bytes or not iterable."""
     try:
-        return ids if isinstance(ids, list | tuple) else list(ids)
+        return ids if isinstance(ids, list | tuple) else list(checked_iterable(name, ids))
     except TypeError:
         raise TypeError(f"{name} must be a list of integers, not {type(ids).__name__}") from None
 

@@ -321,12 +321,13 @@ class IdsBuffer(SendBuffer[list[int]]):
 
 
 def _flat(item: object) -> Iterator[int]:
-    """The ids of an id, or of an iterable of ids and lists of ids. Raises TypeError for others."""
+    """The ids of an id, or of an iterable of ids and lists of ids. Raises TypeError for others, and
+    for bytes."""
     try:
         yield _id(item)
         return
     except TypeError:
-        if not isinstance(item, Iterable):
+        if not isinstance(item, Iterable) or isinstance(item, bytes | bytearray):
             raise
     lists = (list, tuple)  # making a union for each element costs more than the check
     for element in item:
