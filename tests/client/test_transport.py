@@ -182,13 +182,13 @@ def test_metadata_are_sent_with_every_call(clients: Clients) -> None:
             server.target,
             encoding="e",
             api_key="secret-key",
-            metadata={"x-team": "search"},
+            metadata={"x-team": "search", "x-team-bin": b"\xff"},
             user_agent="shop/2",
         ).count("text")
         clients(server.target, encoding="e", metadata=[("x-a", "1"), ("x-b", "2")]).count("text")
     first, second = server.metadata
     assert first["authorization"] == "Bearer secret-key"
-    assert first["x-team"] == "search"
+    assert (first["x-team"], first["x-team-bin"]) == ("search", b"\xff")
     assert str(first["user-agent"]).startswith(f"shop/2 bytepair-client/{__version__} python/")
     assert "authorization" not in second
     assert (second["x-a"], second["x-b"]) == ("1", "2")
@@ -223,6 +223,9 @@ def test_metadata_that_cannot_be_sent_are_rejected(clients: Clients, name: str) 
         clients(metadata={name: "1"})
     with pytest.raises(InvalidOption, match="the value of 'x-team' is not printable") as caught:
         clients(metadata={"x-team": "secret\n"})
+    for value in (5, "secret", bytearray(b"secret")):
+        with pytest.raises(InvalidOption, match="the value of 'x-team-bin' is not bytes"):
+            clients(metadata={"x-team-bin": value})
     assert caught.value.field == "metadata"
     assert "secret" not in str(caught.value)
 

@@ -161,8 +161,9 @@ def call_metadata(
         if not _METADATA_NAME.fullmatch(utf8("metadata", name)):
             raise invalid("metadata", f"the name {name!r} may only have a-z, 0-9, '_', '-' and '.'")
         if name.endswith("-bin"):
-            continue
-        if not (isinstance(value, str) and value.isascii() and value.isprintable()):
+            if not isinstance(value, bytes):
+                raise invalid("metadata", f"the value of {name!r} is not bytes")
+        elif not (isinstance(value, str) and value.isascii() and value.isprintable()):
             raise invalid("metadata", f"the value of {name!r} is not printable ASCII")
     if api_key is None:
         return pairs
