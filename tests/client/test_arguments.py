@@ -169,7 +169,7 @@ def test_an_option_without_its_name(client: TokenizerClient) -> None:
         ("user_agent", 5),
         ("metadata", None),
         ("metadata", ["name"]),
-        ("metadata", {5: "value"}),
+        ("metadata: each name must be", {5: "value"}),
         ("tls.root_certificates", Tls(root_certificates=5)),  # type: ignore[arg-type]
         ("tls.server_name", Tls(server_name=5)),  # type: ignore[arg-type]
     ],
@@ -178,7 +178,7 @@ def test_an_option_of_the_client_of_a_wrong_type(
     clients: Clients, field: str, value: object
 ) -> None:
     with pytest.raises(TypeError, match=field):
-        clients(**{field.partition(".")[0]: value})
+        clients(**{re.split("[.:]", field)[0]: value})
 
 
 @pytest.mark.parametrize("kind", [TokenizerClient, AsyncTokenizerClient])
@@ -335,6 +335,10 @@ def test_an_error_names_the_argument_of_a_wrong_type(client: TokenizerClient, na
         ("text must be one str, not list", lambda c: c.split(["a", "b"], 3)),
         ("text must be one str, not bytes", lambda c: c.truncate(b"a", 1)),
         ("texts must be a list of items, not one str", lambda c: c.count_batch("a")),
+        (
+            "allowed_special: each token must be a str, not bytes",
+            lambda c: c.count("a", allowed_special=[b"x"]),
+        ),
         ("batch must be a list of items, not one bytes", lambda c: c.decode_batch(b"a")),
         ("ids must be a list of integers, not bytes", lambda c: c.decode(b"12")),
         ("messages must be a list of dicts, not str", lambda c: c.count_chat("hi", format="f")),

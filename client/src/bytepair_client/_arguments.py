@@ -43,15 +43,15 @@ def invalid(field: str, problem: str) -> InvalidOption:
     return InvalidOption(f"{field}: {problem}", metadata={"field": field})
 
 
-def utf8(field: str, value: str) -> str:
-    """Return `value`.
+def utf8(field: str, value: str, which: str = "") -> str:
+    """Return `value`; `which` says in a TypeError which value of the field it is.
 
     Raises:
         TypeError: It is not a str.
         InvalidOption: It holds a lone surrogate, as arguments of a command may.
     """
     if not isinstance(value, str):
-        raise TypeError(f"{field} must be a str, not {type(value).__name__}")
+        raise TypeError(f"{field}{which} must be a str, not {type(value).__name__}")
     try:
         value.encode()
     except UnicodeEncodeError:

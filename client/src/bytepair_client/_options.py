@@ -158,7 +158,7 @@ def call_metadata(
     except (TypeError, ValueError):
         raise TypeError("metadata must be a mapping, or pairs of a name and a value") from None
     for name, value in pairs:
-        if not _METADATA_NAME.fullmatch(utf8("metadata", name)):
+        if not _METADATA_NAME.fullmatch(utf8("metadata", name, ": each name")):
             raise invalid("metadata", f"the name {name!r} may only have a-z, 0-9, '_', '-' and '.'")
         if name.endswith("-bin"):
             if not isinstance(value, bytes):

@@ -159,7 +159,7 @@ def wire_allowed(allowed: AllowedSpecial) -> list[str]:
         raise invalid("allowed_special", 'give "all" by itself, not in a list of tokens')
     if _EVERY in allowed:
         raise invalid("allowed_special", f'give "all" by itself, not "{_EVERY}"')
-    return sorted(utf8("allowed_special", name) for name in allowed)
+    return sorted(utf8("allowed_special", name, ": each token") for name in allowed)
 
 
 def wire_disallowed(disallowed: DisallowedSpecial) -> str:
