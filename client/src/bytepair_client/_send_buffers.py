@@ -262,7 +262,8 @@ class IdsBuffer(SendBuffer[list[int]]):
         except TypeError:
             fault = TypeError("ids must be integers or lists of integers")
         self._given += len(part)
-        for start in range(0, len(part) or fault is None, self.max_request):
+        stop = len(part) if part or fault else 1  # one empty part for an empty item
+        for start in range(0, stop, self.max_request):
             yield part[start : start + self.max_request]
         if fault is not None:
             raise fault
