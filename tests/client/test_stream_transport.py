@@ -24,10 +24,11 @@ from bytepair_client import (
     UnknownTokenId,
     _options,
 )
+from bytepair_client._stream_state import MAX_UNREAD_REQUESTS
 from conftest import Serve
 from support.clients import Clients
 from support.scripted import details
-from support.scripted_streams import Open, ScriptedStreams, echo
+from support.scripted_streams import Open, ScriptedStreams, echo, text
 from support.serving import RunningServer
 
 
@@ -221,6 +222,43 @@ def test_closing_a_stream_ends_a_source_that_is_far_ahead(clients: Clients, item
             assert next(stream) == "first"
             time.sleep(0.2)  # until there is no room for more
         assert model.let_go.wait(60)
+
+
+def test_unanswered_empty_messages_are_bounded(clients: Clients) -> None:
+    received = 0
+    before_an_answer: list[int] = []
+    source_ended = threading.Event()
+
+    def receive(requests: Iterator[bytes]) -> None:
+        nonlocal received
+        for _ in requests:
+            received += 1
+
+    def late(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        receiver = threading.Thread(target=receive, args=(requests,), daemon=True)
+        receiver.start()
+        source_ended.wait()
+        before_an_answer.append(received)
+        answered = 0
+        while receiver.is_alive() or answered < received:
+            if answered < received:
+                answered += 1
+                yield text("", 0)
+            time.sleep(0.001)
+
+    def model() -> Iterator[list[int]]:
+        while received < MAX_UNREAD_REQUESTS:
+            yield []
+            time.sleep(0.001)
+        for _ in range(20):  # time to send more
+            yield []
+            time.sleep(0.01)
+        source_ended.set()
+
+    with ScriptedStreams(late) as server:
+        client = clients(server.target, encoding="e", max_unary_bytes=4)  # one id at a time
+        assert list(client.decode_stream(clients.source(model()))) == []
+    assert before_an_answer == [MAX_UNREAD_REQUESTS]
 
 
 def test_a_stream_that_ends_leaves_no_thread_or_task_behind(server: RunningServer) -> None:

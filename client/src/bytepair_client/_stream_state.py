@@ -155,7 +155,7 @@ class StreamState(ABC, Generic[Response, Plain]):
             before = self.buffer.sent
             request = self.buffer.take()
             if self.method.response_per_request:
-                self._unread.append(self.buffer.sent - before)
+                self._unread.append(max(1, self.buffer.sent - before))  # or it may be empty
                 self._unread_size += self._unread[-1]
             self.changed()
             return request
