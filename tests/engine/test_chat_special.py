@@ -68,6 +68,7 @@ def test_count_texts_leaves_the_error_to_count_chat() -> None:
     assert not count_texts(pairs, encoding=encoding, chosen=chosen, disallowed_special="all")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "token"),
     [

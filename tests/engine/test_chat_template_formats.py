@@ -82,6 +82,7 @@ def test_only_declared_options_and_encodings_are_accepted() -> None:
         count_chat(chat, encoding=get_encoding("o200k_base"), format=chosen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("template", "missing"),
     [

@@ -241,6 +241,7 @@ def test_unknown_ids_are_rejected(encoding: Encoding, bad: int) -> None:
         encoding.decode_single_token_bytes(bad)
 
 
+@pytest.mark.slow
 def test_a_gap_in_the_ids(load: Load) -> None:
     """p50k_base has no ordinary token 50256, and cl100k_base no token between its special ones."""
     assert load("p50k_base").decode([50256]) == "<|endoftext|>"
