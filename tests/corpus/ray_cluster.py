@@ -15,14 +15,13 @@ from pathlib import Path
 
 import pytest
 from pyarrow import parquet
+from support.corpus import GPT2, TRAIN
 from support.dying import feeding, killing_its_reader
 from support.serving import clean_environment
 from support.shell import command
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = [file.read_text(encoding="utf-8") for file in sorted((ROOT / "docs").glob("*.md"))][:6]
-GPT2 = ("--pattern", "gpt2")
-TRAIN = ("train", *GPT2, "--vocab-size", "600")
 
 CLUSTER = """
 import ray

@@ -3,71 +3,20 @@
 from __future__ import annotations
 
 import gc
-import gzip
 import json
 import os
-import random
-import signal
-import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import monotonic, sleep
 
 import bytepair_engine
 import pyarrow
 import pytest
-import zstandard
-from bytepair_tools.corpus.job import Job, Outcome
-from bytepair_tools.corpus.runners import LocalProcesses
-from bytepair_tools.shared.failure import Failure
+from bytepair_tools.corpus.job import Job
 from pyarrow import parquet
-from support.dying import feeding, killing_its_reader, readers
-from support.hard_text import HARD_CHARACTERS, HARD_PIECES
+from support.corpus import COUNT, GPT2, TRAIN, WORKERS, part, table
 from support.in_process import Command
-from support.serving import clean_environment
-from support.shell import command
 
-SEED = 20261121
-GPT2 = ("--pattern", "gpt2")
-TRAIN = ("train", *GPT2, "--vocab-size", "600")
-WORKERS = ("--workers", "2")
-COUNT = ("corpus", "count", "--encoding", "gpt2", "--output", "x")
 #: The user of the system without rights.
 NOBODY = 65534
-
-
-@pytest.fixture
-def shell(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Command:
-    monkeypatch.chdir(tmp_path)
-    return Command(capsys)
-
-
-@pytest.fixture
-def texts(shell: Command) -> list[list[str]]:
-    """Return the documents of each file of a corpus of every format, in the order of the files."""
-    print(f"seed {SEED}")
-    rng = random.Random(SEED)
-    documents = ["".join(rng.choices(HARD_PIECES + HARD_CHARACTERS, k=60)) for _ in range(41)]
-    parts = [documents[:15], documents[15:30], documents[30:40], documents[40:]]
-    Path("corpus/deeper").mkdir(parents=True)
-    rows = [b"".join(json.dumps({"text": t}).encode() + b"\n" for t in part) for part in parts]
-    ids = [f"id-{number}" for number in range(15)]
-    parquet.write_table(pyarrow.table({"text": parts[0], "id": ids}), "corpus/a.parquet")
-    Path("corpus/b.jsonl.gz").write_bytes(gzip.compress(rows[1]))
-    Path("corpus/c.jsonl.zst").write_bytes(zstandard.ZstdCompressor().compress(rows[2]))
-    Path("corpus/deeper/d.txt").write_text(parts[3][0], encoding="utf-8", newline="")
-    Path("corpus/_SUCCESS").touch()
-    return parts
-
-
-def part(folder: str, number: int) -> Path:
-    return Path(folder, f"part-{number:05}.parquet")
-
-
-def table(folder: str) -> bytes:
-    return Path(folder, f"{folder}.tiktoken").read_bytes()
 
 
 @pytest.mark.slow
@@ -204,84 +153,6 @@ def test_damaged_parquet_files_are_named(shell: Command) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_loses_only_its_partition(
-    shell: Command, texts: list[list[str]]
-) -> None:
-    fifo = Path("e.jsonl")
-    counting = ("corpus", "count-pretokens", "corpus", "e.jsonl", *GPT2)
-    whole = (*counting, "--output", "counts", "--workers", "1")
-    with killing_its_reader(fifo):
-        shell(*whole, status=1, errors="a worker died")
-    finished = {path: path.stat() for path in Path("counts/_partitions").glob("part-*")}
-    assert [path.name for path in sorted(finished)] == [f"part-0000{n}.parquet" for n in range(4)]
-    assert not Path("counts/_SUCCESS").exists()
-    line = json.dumps({"text": texts[0][0]}) + "\n"
-    with feeding(fifo, line.encode()):
-        printed = shell(*whole, "--json").splitlines()
-    done = [json.loads(text) for text in printed]
-    assert [line["number"] for line in done if line["phase"] == "partitions"] == [4]
-    assert list(Path("counts").rglob(".*")) == []
-    shell(*TRAIN, "--counts", "counts", "--output", "apart")
-    fifo.unlink()
-    fifo.write_text(line)
-    shell(*counting, "--output", "again", *WORKERS)
-    shell(*TRAIN, "--counts", "again", "--output", "at-once")
-    assert table("apart") == table("at-once")
-
-
-class Dying:
-    """Work that ends its process when a worker unpickles it, before it reads anything."""
-
-    def __reduce__(self) -> tuple[Callable[[int], object], tuple[int]]:
-        return os._exit, (1,)
-
-    def __call__(self, job: Job, folder: Path, number: int) -> Outcome:
-        raise NotImplementedError
-
-
-class Submitted(list[int]):
-    """Numbers that are submitted slowly, so that the first worker dies in between."""
-
-    def __iter__(self) -> Iterator[int]:
-        for number in super().__iter__():
-            sleep(0.05)
-            yield number
-
-
-@pytest.mark.slow
-def test_a_worker_that_dies_at_its_start(shell: Command) -> None:
-    numbers = (1,) * 50_000  # more than a pipe holds
-    job = Job("count", {}, ("a.txt",) * 50_000, numbers, numbers)
-    Path("out").mkdir()
-    job.begin(Path("out"))
-    outcomes = LocalProcesses(1).run(Dying(), Path("out"), Submitted(range(400)))
-    with pytest.raises(Failure, match="a worker died"):
-        next(outcomes)
-    assert Job.of_folder(Path("out")) == job
-    assert Job.of_folder(Path("out")).fingerprint == job.fingerprint
-
-
-@pytest.mark.slow
-def test_workers_end_with_a_killed_run(shell: Command, tmp_path: Path) -> None:
-    fifo = tmp_path / "pipe.txt"
-    os.mkfifo(fifo)
-    # Opened for both, the pipe lets its reader wait for content.
-    with (
-        fifo.open("r+b", buffering=0),
-        subprocess.Popen(command(*COUNT, "pipe.txt"), env=clean_environment()) as run,
-    ):
-        while not (found := readers(fifo)):
-            sleep(0.05)
-        run.kill()
-        give_up = monotonic() + 20
-        while (found := readers(fifo)) and monotonic() < give_up:
-            sleep(0.05)
-    for worker in found:
-        os.kill(worker, signal.SIGKILL)
-    assert found == []
-
-
-@pytest.mark.slow
 def test_a_changed_file_is_rejected(shell: Command) -> None:
     """Also one of the same size, because it would keep its earlier result."""
     counting = ("corpus", "count-pretokens", "a.txt", *GPT2, *WORKERS, "--output", "out")
@@ -291,27 +162,6 @@ def test_a_changed_file_is_rejected(shell: Command) -> None:
     for text in ("a b c", "longer"):
         Path("a.txt").write_text(text)
         shell(*counting, status=1, errors="a.txt: has changed since the first run")
-
-
-@pytest.mark.slow
-def test_a_second_run_into_the_same_folder_is_rejected(shell: Command, tmp_path: Path) -> None:
-    Path("a.txt").write_text("a word")
-    fifo = tmp_path / "pipe.txt"
-    os.mkfifo(fifo)
-    with (
-        fifo.open("r+b", buffering=0),
-        subprocess.Popen(command(*COUNT, "pipe.txt"), env=clean_environment()) as run,
-    ):
-        try:
-            while not readers(fifo):
-                sleep(0.05)
-            shell(*COUNT, "a.txt", status=1, errors="x: another run is writing to it")
-        finally:
-            run.kill()
-        while readers(fifo):  # would write a result if the pipe ended
-            sleep(0.05)
-    shell(*COUNT, "a.txt")
-    assert not Path("x/_lock").exists()
 
 
 @pytest.mark.slow
