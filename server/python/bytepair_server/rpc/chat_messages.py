@@ -166,7 +166,7 @@ def options_of(request: HasChat | chat_pb2.BatchCountChatRequest) -> ChatOptions
         past_reasoning=chosen(
             "options.past_reasoning",
             options.past_reasoning,
-            chat_pb2.PastReasoning,
+            chat_pb2.PastReasoning.Name,
             _PAST_REASONING,
         ),
         reasoning_effort=options.reasoning_effort,

@@ -35,7 +35,7 @@ def level_of(value: int, default: Level) -> Level:
     """Return the level; `default` if unspecified. Raises InvalidField for an unknown value."""
     if value == context_pb2.CUT_LEVEL_UNSPECIFIED:
         return default
-    return chosen("level", value, context_pb2.CutLevel, _LEVELS)
+    return chosen("level", value, context_pb2.CutLevel.Name, _LEVELS)
 
 
 @lru_cache(64)
@@ -43,9 +43,9 @@ def cut_options(keep: int, level: int, unit: int) -> tuple[Keep, Level, Unit]:
     """Return the options of a truncation. Cached, because each call has one of a few sets. Raises
     InvalidField for an unknown value."""
     return (
-        chosen("keep", keep, context_pb2.Keep, _KEEPS),
+        chosen("keep", keep, context_pb2.Keep.Name, _KEEPS),
         level_of(level, "grapheme"),
-        chosen("unit", unit, text_pb2.OffsetUnit, OFFSET_UNITS),
+        chosen("unit", unit, text_pb2.OffsetUnit.Name, OFFSET_UNITS),
     )
 
 
@@ -82,7 +82,7 @@ class ChunkWriter:
         """Write the chunks of a request. Raises InvalidField for an unknown unit."""
         self._entry: Final = entry
         self._rule: Final = rule
-        self._unit: Final = chosen("unit", request.unit, text_pb2.OffsetUnit, OFFSET_UNITS)
+        self._unit: Final = chosen("unit", request.unit, text_pb2.OffsetUnit.Name, OFFSET_UNITS)
         self._with_text: Final = request.with_text
         self._with_ids: Final = request.with_ids
         # The last chunk: its start in code points and in the unit, and its text.

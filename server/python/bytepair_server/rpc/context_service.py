@@ -126,7 +126,7 @@ class ContextService:
 
     def inspect(self, request: context_pb2.InspectRequest, call: Call) -> bytes:
         entry = self._options.entry(request.encoding, request.expected_fingerprint, call)
-        unit = chosen("unit", request.unit, text_pb2.OffsetUnit, OFFSET_UNITS)
+        unit = chosen("unit", request.unit, text_pb2.OffsetUnit.Name, OFFSET_UNITS)
         most = request.max_findings if request.HasField("max_findings") else MAX_FINDINGS
         limits.check("max_findings", most, MAX_FINDINGS, "findings")
         text = request.text
@@ -135,7 +135,8 @@ class ContextService:
             entry.encoding,
             text,
             codes=[
-                chosen("codes", value, context_pb2.FindingCode, _CODES) for value in request.codes
+                chosen("codes", value, context_pb2.FindingCode.Name, _CODES)
+                for value in request.codes
             ],
             max_findings=most,
             flagged=self._flagged.get(entry.name, frozenset()),

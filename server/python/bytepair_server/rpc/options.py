@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, TypeVar
 
 from bytepair.v1 import chat_pb2, context_pb2, stream_pb2, text_pb2, tokenizer_pb2
 from bytepair_engine import UnknownEncoding
@@ -15,9 +15,6 @@ from bytepair_server.errors import FingerprintMismatch, InvalidField
 from bytepair_server.observability.metrics import UNKNOWN_ENCODING
 from bytepair_server.rpc import limits
 from bytepair_server.rpc.call import Call
-
-if TYPE_CHECKING:
-    from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
 _DECODE_ERRORS: Final[dict[int, Literal["replace", "strict"]]] = {
     text_pb2.DECODE_ERRORS_UNSPECIFIED: "replace",
@@ -98,7 +95,7 @@ class Options:
     ) -> tuple[Entry, Literal["replace", "strict"] | None]:
         """The encoding, and the handling of bytes that are not UTF-8; None for raw bytes."""
         entry = self.entry(request.encoding, request.expected_fingerprint, call)
-        errors = chosen("errors", request.errors, text_pb2.DecodeErrors, _DECODE_ERRORS)
+        errors = chosen("errors", request.errors, text_pb2.DecodeErrors.Name, _DECODE_ERRORS)
         if not request.as_bytes:
             return entry, errors
         if errors == "strict":
@@ -106,10 +103,11 @@ class Options:
         return entry, None
 
 
-def chosen(field: str, value: int, enum: EnumTypeWrapper, meanings: Mapping[int, T]) -> T:
-    """The meaning of a value of an enum. Raises InvalidField for one without a meaning."""
+def chosen(field: str, value: int, name_of: Callable[[Any], str], meanings: Mapping[int, T]) -> T:
+    """The meaning of a value of an enum. Raises InvalidField for one without a meaning; the error
+    lists the names, by `name_of`, of those that have one."""
     if value not in meanings:
-        names = ", ".join(enum.Name(number) for number in meanings if number)
+        names = ", ".join(name_of(number) for number in meanings if number)
         raise InvalidField(field, f"must be one of {names}")
     return meanings[value]
 

@@ -54,7 +54,7 @@ class Service:
     def encode(self, parsed: ParsedText[tokenizer_pb2.EncodeRequest], call: Call) -> bytes:
         request, given = parsed
         entry, rule = self.options.text(request, call, REJECT)
-        unit = chosen("offsets", request.offsets, text_pb2.OffsetUnit, _UNITS)
+        unit = chosen("offsets", request.offsets, text_pb2.OffsetUnit.Name, _UNITS)
         content = self._content(request, given, entry, call)
         self.options.check_size("text", contents.utf8_size(content), call)
         contents.record_special(entry.encoding, [content], rule, call)
@@ -66,7 +66,7 @@ class Service:
     ) -> bytes:
         request, given = parsed
         entry, rule = self.options.text(request, call, REJECT)
-        unit = chosen("offsets", request.offsets, text_pb2.OffsetUnit, _UNITS)
+        unit = chosen("offsets", request.offsets, text_pb2.OffsetUnit.Name, _UNITS)
         parts = []
         found = self._contents(request, given, entry, call)
         contents.record_special(entry.encoding, found, rule, call)

@@ -30,7 +30,7 @@ def locked(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise Failure(f"{error.filename}: {reason(error)}") from None
     with file:
-        if not _is_locked(file.fileno(), path):
+        if not _lock(file.fileno(), path):
             raise Failure(f"{folder}: another run is writing to it; wait, or use another --output")
         try:
             yield
@@ -38,7 +38,7 @@ def locked(folder: Path) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-def _is_locked(descriptor: int, path: Path) -> bool:
+def _lock(descriptor: int, path: Path) -> bool:
     """Lock an open file; False if another run has locked it, or has just removed it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
