@@ -121,6 +121,12 @@ def test_a_target_without_a_port(clients: Clients, target: str, remedy: str) -> 
         clients(target)
 
 
+def test_an_ipv6_address_with_a_port_and_without_brackets(clients: Clients) -> None:
+    for target, remedy in (("::1:50051", "[::1]:50051"), ("fe80::1:10000", "[fe80::1]:10000")):
+        with pytest.raises(InvalidOption, match=rf"has no brackets: write {re.escape(remedy)}$"):
+            clients(target)
+
+
 @pytest.mark.parametrize(
     "target",
     ["", "http://a:1", "grpc://a:1", "/run/a.sock", "a:65536", "a:99999", "dns:///[::1]:123456"],

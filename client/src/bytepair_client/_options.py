@@ -37,9 +37,10 @@ _NO_TARGET: Final = re.compile(r"|/.*|(?:grpc|http)s?://.*")
 _MAX_PORT: Final = 65535
 #: A target with a port that may be too large.
 _LARGE_PORT: Final = re.compile(r"(?!unix).*:(\d{5,9})")
-#: A host or an address in brackets, perhaps with a colon; or an IPv6 address, perhaps with a port.
+#: A host or an address in brackets, perhaps with a colon; or an IPv6 address, perhaps with a port,
+#: which only its five digits tell from a part of the address.
 _HOST_ALONE: Final = re.compile(
-    r"([^:/\[\]]+|\[[^\[\]]+\]):?|([0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)"
+    r"([^:/\[\]]+|\[[^\[\]]+\]):?|([0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*?)(?::(\d{5}))?"
 )
 
 #: From the specification of gRPC over HTTP/2.
@@ -143,8 +144,9 @@ def checked_target(target: str) -> str:
         )
     bare = _HOST_ALONE.fullmatch(target)
     if bare is not None:
-        host = bare[1] or f"[{bare[2]}]"
-        raise invalid("target", f"has no port: write {host}:{DEFAULT_TARGET.partition(':')[2]}")
+        host, missing = bare[1] or f"[{bare[2]}]", "brackets" if bare[3] else "port"
+        suffix = bare[3] or DEFAULT_TARGET.partition(":")[2]
+        raise invalid("target", f"has no {missing}: write {host}:{suffix}")
     return target
 
 
