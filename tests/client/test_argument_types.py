@@ -77,7 +77,7 @@ def test_an_option_of_the_client_of_a_wrong_type(
         ("ids", lambda c: c.decode("12")),
         ("ids", lambda c: c.decode(b"12")),
         ("ids", lambda c: c.decode_bytes(bytearray(b"12"))),
-        ("ids", lambda c: c.decode_batch([b"12"])),
+        ("batch", lambda c: c.decode_batch([b"12"])),
         ("ids", lambda c: c.decode_stream(bytearray(b"12"))),
         ("ids", lambda c: c.decode([1.5])),
         ("ids", lambda c: c.decode(["1"])),
@@ -92,7 +92,6 @@ def test_an_option_of_the_client_of_a_wrong_type(
         ("batch", lambda c: c.decode_batch(5)),
         ("chats", lambda c: c.count_chat_batch(5, format="f")),
         ("messages", lambda c: c.count_chat_batch([5], format="f")),
-        ("ids", lambda c: c.decode_batch([1])),
         ("token_id", lambda c: c.get_token("1")),
         ("service", lambda c: c.health(5)),
         ("encoding", lambda c: c.count("a", encoding=5)),
@@ -146,6 +145,16 @@ def test_an_error_names_the_argument_of_a_wrong_type(client: TokenizerClient, na
     ("message", "act"),
     [
         ("texts[1] must be a str or Segments, not int", lambda c: c.count_batch(["a", 5])),
+        (
+            "texts[1]: segment 0 must be a str or special(...), not int",
+            lambda c: c.count_batch(["a", Segments([5])]),  # type: ignore[list-item]
+        ),
+        ("batch[1] must be a list of integers, not int", lambda c: c.decode_batch([[1], 5])),
+        ("batch[1] must be a list of integers", lambda c: c.decode_batch([[1], ["a"]])),
+        (
+            "messages of chats[1] must be a list of dicts, not int",
+            lambda c: c.count_chat_batch([[], 5], format="f"),
+        ),
         ("not bytes: decode it first, such as by data.decode()", lambda c: c.count(b"abc")),
         (f"not list. {MANY}", lambda c: c.count(["a", "b"])),
         (f"not list. {MANY}", lambda c: c.encode(["a", "b"])),

@@ -156,7 +156,7 @@ def set_text(message: Any, text: Text, name: str = "text") -> None:
                 "several parts"
             )
         raise TypeError(f"{name} must be a str or Segments, not {type(text).__name__}{advice}")
-    for segment in text:
+    for index, segment in enumerate(text):
         if isinstance(segment, SpecialToken):
             message.segments.add(special_token=segment.token)
         elif isinstance(segment, str):
@@ -166,7 +166,10 @@ def set_text(message: Any, text: Text, name: str = "text") -> None:
                 before = "".join(each.text or each.special_token for each in message.segments)
                 raise lone_surrogate(segment, error.start, len(before.encode())) from None
         else:
-            raise TypeError(f"segment must be a str or special(...), not {type(segment).__name__}")
+            raise TypeError(
+                f"{name}: segment {index} must be a str or special(...), not "
+                f"{type(segment).__name__}"
+            )
 
 
 def lone_surrogate(text: str, index: int, bytes_before: int) -> InvalidUtf8:
@@ -203,7 +206,7 @@ def set_ids(field: MutableSequence[int], ids: Iterable[int], name: str = "ids") 
     except TypeError:
         is_batch = name == "ids" and isinstance(ids[0], list | tuple)
         remedy = "; decode_batch takes lists" if is_batch else ""
-        raise TypeError(f"{name} must be integers{remedy}") from None
+        raise TypeError(f"{name} must be a list of integers{remedy}") from None
     except ValueError:
         for index, token_id in enumerate(ids):
             if not 0 <= token_id <= MAX_TOKEN_ID:

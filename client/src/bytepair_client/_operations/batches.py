@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import count
 from time import monotonic
 from typing import Any, Final, NamedTuple, TypedDict, TypeVar, cast
 
 from bytepair.v1 import chat_pb2, context_pb2, text_pb2, tokenizer_pb2
-from google.protobuf.message import Message
 
 from bytepair_client import _errors as errors
 from bytepair_client._arguments import (
@@ -63,7 +61,7 @@ class TextBatchOptions(AllTextOptions, BatchOptions, total=False):
 class Item(NamedTuple):
     """One item of a batch."""
 
-    value: Any
+    value: Any  # can be read again
     message: Any  # incomplete if `size` is too large for a request; an error if it is invalid
     size: int  # bytes of text, or BYTES_PER_ID for each id
 
@@ -75,9 +73,10 @@ class Batch(Prepared[Response, list[Plain]]):
         self,
         method: Method[Response, Plain],
         operation: Callable[..., Call[Any, Plain]],
-        empty: Value,
+        empty: object,
+        name: str,
         values: Iterable[Value],
-        measured: Callable[[Value], tuple[Message, int]],
+        measured: Callable[[Value, str], Item],
         defaults: Defaults,
         *,
         return_exceptions: bool = False,
@@ -87,15 +86,16 @@ class Batch(Prepared[Response, list[Plain]]):
     ) -> None:
         """Send nothing yet. `encode_batch` describes the public arguments.
 
-        `operation` makes the call for a value, given `options` and a `timeout`; `empty` is a value
-        without content. `measured` returns the message of a value, and its size. The message is
-        incomplete if the size exceeds the client's `max_unary_bytes`. It raises RequestRejected if
-        the value is invalid.
+        `operation` makes the call for the value of an item, given `options` and a `timeout`;
+        `empty` is such a value without content. `name` is the argument that `values` is.
+        `measured` returns the item of a value, whose message is incomplete if the size exceeds the
+        client's `max_unary_bytes`. It raises RequestRejected if the value is invalid, and
+        TypeError, with the given name of the value, if it is of a wrong type.
         """
         self._method = method
         self._operation = partial(operation, **options)
         self._options = copied(self._operation(empty).request, method.request())
-        self._values = values
+        self._name, self._values = name, checked_iterable(name, values)
         self._measured = measured
         self._timeout = chosen_timeout(defaults.timeout, timeout)
         has_deadline = timeout is not NOT_GIVEN and self._timeout is not None
@@ -145,12 +145,12 @@ class Batch(Prepared[Response, list[Plain]]):
         is_first = True
         for index, value in enumerate(self._values):
             try:
-                item = Item(value, *self._measured(value))
+                item = self._measured(value, f"{self._name}[{index}]")
             except errors.RequestRejected as error:
                 error.item = index
                 if self._raises:
                     raise  # before the items around it are sent
-                item = Item(value, error, self._max_bytes + 1)
+                item = Item(None, error, self._max_bytes + 1)
             is_full = len(chunk) >= self._max_items or size + item.size > self._max_bytes
             if chunk and is_full:
                 yield chunk
@@ -245,18 +245,16 @@ def text_batch(
     """A batch of texts. Raises TypeError for one text, whose characters would be the items."""
     if isinstance(texts, Segments):
         raise TypeError("texts must be an iterable of texts, not one text")
-    checked_iterable("texts", texts)
-    indices = count()
 
-    def measured(text: Text) -> tuple[Message, int]:
-        index, message = next(indices), text_pb2.TextItem()
+    def measured(text: Text, name: str) -> Item:
+        message = text_pb2.TextItem()
         if isinstance(text, str) and has_more_bytes(text, defaults.max_unary_bytes):
-            return message, defaults.max_unary_bytes + 1
-        set_text(message, text, f"texts[{index}]")
-        return message, message.ByteSize()
+            return Item(text, message, defaults.max_unary_bytes + 1)
+        set_text(message, text, name)
+        return Item(text, message, message.ByteSize())
 
     one = partial(operation, defaults)
-    return Batch(method, one, "", texts, measured, defaults, **options)
+    return Batch(method, one, "", "texts", texts, measured, defaults, **options)
 
 
 def error_of(result: BatchResult, item: int | None = None) -> errors.TokenizerError | None:

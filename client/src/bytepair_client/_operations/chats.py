@@ -18,7 +18,7 @@ from bytepair_client._arguments import (
 )
 from bytepair_client._call import Call, Method, Plain, Response, method
 from bytepair_client._errors import TokenizerError
-from bytepair_client._operations.batches import Batch, BatchOptions
+from bytepair_client._operations.batches import Batch, BatchOptions, Item
 from bytepair_client._operations.requests import EncodingOptions, prepared, set_field
 
 COUNT_CHAT = method("CountChat", attrgetter("count"))
@@ -220,21 +220,13 @@ def count_chat_batch(
     def one(chat: _Chat, **each: Any) -> Call[chat_pb2.CountChatResponse, int]:
         return count_chat(defaults, chat[0], tools=chat[1], **each)
 
-    def measured(chat: _Chat) -> tuple[chat_pb2.ChatItem, int]:
-        item = chat_pb2.ChatItem()
-        set_chat(item, *chat)
-        return item, item.ByteSize()
+    def measured(chat: ChatMessages | Mapping[str, Any], name: str) -> Item:
+        value, message = _chat(chat), chat_pb2.ChatItem()
+        set_chat(message, *value, f"messages of {name}")
+        return Item(value, message, message.ByteSize())
 
-    return Batch(
-        BATCH_COUNT_CHAT,
-        one,
-        ([], []),
-        map(_chat, checked_iterable("chats", chats)),
-        measured,
-        defaults,
-        format=format,
-        **options,
-    )
+    options["format"] = format
+    return Batch(BATCH_COUNT_CHAT, one, ([], []), "chats", chats, measured, defaults, **options)
 
 
 def _chat(chat: ChatMessages | Mapping[str, Any]) -> _Chat:
@@ -268,13 +260,14 @@ def _chat_call(
     return Call(method, request, seconds)
 
 
-def set_chat(wire: Any, messages: ChatMessages, tools: ChatTools) -> None:
+def set_chat(wire: Any, messages: ChatMessages, tools: ChatTools, name: str = "messages") -> None:
     """Set the messages and tools of a request or a batch item.
 
-    Raises TypeError if `messages` is not a list, InvalidOption if a message or tool is malformed.
+    Raises TypeError, with `name`, if `messages` is not a list, InvalidOption if one or a tool is
+    malformed.
     """
     if isinstance(messages, _NO_LIST) or not isinstance(messages, Iterable):
-        raise TypeError(f"messages must be a list of dicts, not {type(messages).__name__}")
+        raise TypeError(f"{name} must be a list of dicts, not {type(messages).__name__}")
     for index, message in enumerate(messages):
         wrong = _set_message(wire.messages.add(), message)
         if wrong:

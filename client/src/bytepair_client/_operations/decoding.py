@@ -21,7 +21,7 @@ from bytepair_client._arguments import (
 )
 from bytepair_client._call import Call, Method, Plain, StreamCall, method
 from bytepair_client._errors import TokenizerError
-from bytepair_client._operations.batches import Batch, BatchOptions
+from bytepair_client._operations.batches import Batch, BatchOptions, Item
 from bytepair_client._operations.requests import (
     DecodeErrors,
     EncodingOptions,
@@ -145,21 +145,15 @@ def decode_batch(
         The text of each list, in order; [] for no lists.
     """
 
-    def measured(ids: Sequence[int]) -> tuple[tokenizer_pb2.IdsItem, int]:
-        item, size = tokenizer_pb2.IdsItem(), len(ids) * BYTES_PER_ID
+    def measured(ids: Iterable[int], name: str) -> Item:
+        message, ids = tokenizer_pb2.IdsItem(), listed_ids(ids, name)
+        size = len(ids) * BYTES_PER_ID
         if size <= defaults.max_unary_bytes:
-            set_ids(item.ids, ids)
-        return item, size
+            set_ids(message.ids, ids, name)
+        return Item(ids, message, size)
 
-    return Batch(
-        BATCH_DECODE,
-        partial(decode, defaults),
-        (),
-        map(listed_ids, checked_iterable("batch", batch)),
-        measured,
-        defaults,
-        **options,
-    )
+    one = partial(decode, defaults)
+    return Batch(BATCH_DECODE, one, (), "batch", batch, measured, defaults, **options)
 
 
 @overload
