@@ -90,6 +90,8 @@ def test_other_files_are_rejected_with_the_fault(tmp_path: Path) -> None:
         load_encoding(tmp_path / "empty.json")
     with pytest.raises(InvalidOption, match=r"file: must be a pathlib\.Path"):
         EncodingSpec(name="x", file="x")  # type: ignore[arg-type]
+    with pytest.raises(VocabularyError, match="its name is not Unicode"):
+        load_encoding("\ud800")
 
 
 @pytest.fixture(params=["built in", "extended", "renamed", "ranks", "pipeline"])

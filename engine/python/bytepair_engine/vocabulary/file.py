@@ -80,6 +80,8 @@ def read_vocabulary_file(path: Path) -> bytes:
                 raise VocabularyError(
                     str(path), "it goes on after its gzip data ends", "compress it as one file"
                 )
+    except UnicodeEncodeError:
+        raise VocabularyError(repr(str(path)), "its name is not Unicode", "correct it") from None
     except OSError as error:
         raise VocabularyError(
             str(path), f"it cannot be read: {error.strerror}", "check its name and permissions"
