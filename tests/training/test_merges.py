@@ -173,6 +173,8 @@ def test_train_rejects_invalid_arguments() -> None:
         bytepair_engine.train({"ab": 2**62, "abc": 2**62}, vocab_size=300, pattern=None)
     with pytest.raises(InvalidOption, match=r"from 258 .* to .*, not 257"):
         bytepair_engine.train(["a"], vocab_size=257, pattern=None, special_tokens=["x", "y"])
+    with pytest.raises(InvalidOption, match=r"from 256 .* to .*, not -5"):
+        bytepair_engine.train(["a"], vocab_size=-5, pattern=None)
     with pytest.raises(InvalidOption, match="given twice"):
         bytepair_engine.train(["a"], vocab_size=300, pattern=None, special_tokens=["x", "x"])
     with pytest.raises(InvalidOption, match="holds a lone surrogate"):
@@ -200,8 +202,11 @@ def test_an_error_names_the_argument_of_a_wrong_type() -> None:
 @pytest.mark.parametrize("backend", ["native", "reference"])
 def test_train_rejects_invalid_counts(backend: BackendName) -> None:
     for counts in ({"": 1}, {"a": -1}, {"a": 2**63}, {"a": 1.5}):
-        with pytest.raises(InvalidOption, match="counts"):
+        with pytest.raises(InvalidOption, match=r"^corpus: "):
             bytepair_engine.train(counts, vocab_size=300, pattern=None, backend=backend)
+    train: Any = bytepair_engine.train
+    with pytest.raises(TypeError, match=r"^corpus: each pre-token must be str or bytes, not int$"):
+        train({5: 1}, vocab_size=300, pattern=None, backend=backend)
     with pytest.raises(InvalidUnicode, match="lone surrogate"):
         bytepair_engine.train({"a\ud800": 1}, vocab_size=300, pattern=None, backend=backend)
 

@@ -159,7 +159,6 @@ def counts_of(counts: Mapping[bytes, int] | Mapping[str, int]) -> _core.Pretoken
     """Convert a mapping from pre-tokens to counts.
 
     Raises:
-        TypeError: A pre-token is neither text nor bytes.
         Exception: Those of `merging.checked_counts`.
     """
     return _core.PretokenCounts.from_items(checked_counts(counts))

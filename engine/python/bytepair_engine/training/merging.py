@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from bytepair_engine.backends.reference import check_unicode
-from bytepair_engine.errors import InvalidOption, TrainingError
+from bytepair_engine.errors import InvalidOption, TrainingError, check_type
 from bytepair_engine.training.reference import Merge, replace, train_reference
 from bytepair_engine.training.settings import BYTE_ORDERS, TrainingSettings
 
@@ -57,14 +57,16 @@ def checked_counts(
     """Yield the pre-tokens of a mapping with their counts, without those that occur 0 times.
 
     Raises:
+        TypeError: A pre-token is neither text nor bytes.
         InvalidOption: A pre-token is empty, or a count is not an integer from 0 to 2⁶³ - 1.
         InvalidUnicode: A pre-token has a lone surrogate.
     """
     for word, count in counts.items():
+        check_type("corpus: each pre-token", word, str | bytes, "str or bytes")
         if not word:
-            raise InvalidOption("counts", "a pre-token is empty")
+            raise InvalidOption("corpus", "a pre-token is empty")
         if not isinstance(count, int) or not 0 <= count < 2**63:
-            raise InvalidOption("counts", f"{count!r} is not an integer from 0 to 2**63 - 1")
+            raise InvalidOption("corpus", f"{count!r} is not an integer from 0 to 2**63 - 1")
         if isinstance(word, str):
             check_unicode(word)
         if count:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, SupportsIndex
 
 from bytepair_engine.errors import InvalidOption, check_least, check_type, has_surrogate
 from bytepair_engine.pipeline.byte_alphabet import BYTE_ALPHABET
@@ -87,8 +87,9 @@ class TrainingSettings:
             raise InvalidOption("byte_order", 'must be "gpt2" or "value"')
         if check_least("min_frequency", min_frequency, 1) > _MAX_VALUE:
             raise InvalidOption("min_frequency", f"must be from 1 to {_MAX_VALUE}")
+        check_type("vocab_size", vocab_size, SupportsIndex, "int")
         minimum = 256 + len(special_tokens)
-        if not minimum <= check_least("vocab_size", vocab_size, 0) <= _MAX_VALUE:
+        if not minimum <= vocab_size <= _MAX_VALUE:
             raise InvalidOption(
                 "vocab_size",
                 f"must be from {minimum} (256 bytes and {len(special_tokens)} special tokens) to "
