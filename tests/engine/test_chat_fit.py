@@ -190,6 +190,14 @@ def test_options_out_of_range_are_rejected(option: str, value: Any) -> None:
         fit_chat(chat("a"), 10, **given_chat, **{option: value})
 
 
+def test_an_index_of_a_wrong_type_is_rejected() -> None:
+    given_chat: Any = {"encoding": encoding_for("openai-chat"), "format": "openai-chat"}
+    wrong: list[Any] = [[[1]], ["a", -1]]
+    for pinned in wrong:
+        with pytest.raises(TypeError, match=r"^pinned: each index must be int, not (list|str)$"):
+            fit_chat(chat("a"), 10, **given_chat, pinned=pinned)
+
+
 def test_a_limit_below_zero_is_rejected() -> None:
     encoding = encoding_for("openai-chat")
     with pytest.raises(InvalidOption, match="limit"):

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Final, Self
+from typing import Final, Self, SupportsIndex
 
 from bytepair_engine.backends.interface import Text
 from bytepair_engine.chat.costs import DEFAULT_OPTIONS
@@ -197,7 +197,10 @@ class _Rules:
     ) -> Self:
         """Check the arguments of `fit_chat`; raise InvalidOption if one is out of range."""
         check_type("pinned", pinned, Iterable, "indices of messages")
-        pins = sorted(set(pinned))
+        pins = list(pinned)
+        for pin in pins:
+            check_type("pinned: each index", pin, SupportsIndex, "int")
+        pins = sorted(set(pins))
         for option, value in (
             ("max_tokens", max_tokens),
             ("reserve_tokens", reserve),
