@@ -8,6 +8,7 @@ Needs Ray, which is larger than all other requirements of tests. So it runs sepa
 from __future__ import annotations
 
 import secrets
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -130,5 +131,19 @@ def test_a_cluster_gives_the_results_of_one_machine(
 def test_a_worker_loads_the_job_once(tmp_path: Path, variables: dict[str, str]) -> None:
     """A job may have many files."""
     script = [sys.executable, "-W", "ignore", "-c", USED]
+    variables["RAY_ADDRESS"] = "127.0.0.1:1"  # of another cluster than the local one
     printed = subprocess.run(script, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=variables)
     assert printed.stdout == "[False, True, True, True]\n"
+
+
+def test_an_address_where_nothing_listens_fails(tmp_path: Path, variables: dict[str, str]) -> None:
+    """Ray would try to connect for ten minutes."""
+    (tmp_path / "a.txt").write_text("a", encoding="utf-8")
+    counting = ("corpus", "count-pretokens", "a.txt", *GPT2, "--output", "counts")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+        on_ray = command(*counting, "--ray", address)
+        done = subprocess.run(on_ray, cwd=tmp_path, capture_output=True, text=True, env=variables)
+    assert done.returncode == 1
+    assert f"the Ray cluster at {address}: [Errno" in done.stderr

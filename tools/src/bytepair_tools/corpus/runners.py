@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import secrets
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -18,6 +19,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
 
 from bytepair_engine import BytepairError
 
@@ -32,6 +34,9 @@ LOCAL: Final = "local"
 
 #: Number of submitted tasks per processor of a cluster: enough that none is idle.
 _TASKS_PER_CPU: Final = 2
+
+#: Maximum duration of a connection to a cluster, in seconds.
+_CONNECT_S: Final = 10
 
 _WORKER_DIED: Final = "a worker died, perhaps for lack of memory; run the command again to continue"
 
@@ -139,6 +144,13 @@ def _attempted_on_ray(
     return attempted(work, _fetched(*job), folder, number)
 
 
+def _check_listening(address: str) -> None:
+    """Raise OSError if nothing listens at an address with a port. Ray would try for ten minutes."""
+    url = urlsplit(address if "://" in address else f"//{address}")
+    if url.port is not None:
+        socket.create_connection((url.hostname, url.port), _CONNECT_S).close()
+
+
 class RayCluster:
     """The workers of a Ray cluster, on which this distribution must be installed.
 
@@ -194,10 +206,9 @@ class RayCluster:
         if is_local:
             options |= {"num_cpus": self._workers, "include_dashboard": False}
             options["_node_ip_address"] = "127.0.0.1"
-        else:
-            options["address"] = self._address
         try:
-            ray.init(ignore_reinit_error=True, **options)
+            _check_listening(self._address)
+            ray.init(self._address, ignore_reinit_error=True, **options)
         except Exception as error:  # Ray raises plain `Exception` if a cluster does not start
             raise Failure(f"the Ray cluster at {self._address}: {error}") from None
         return ray
