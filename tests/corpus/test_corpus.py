@@ -59,8 +59,10 @@ def test_ids_and_counts_equal_those_of_each_document(
 def test_kept_columns_stand_beside_the_results(shell: Command, texts: list[list[str]]) -> None:
     parquet.write_table(parquet.read_table("corpus/a.parquet").slice(0, 0), "empty.parquet")
     one = ("corpus", "count", "--workers", "1", "--encoding", "gpt2", "--keep", "id")
-    shell(*one, "corpus/a.parquet", "empty.parquet", "--output", "kept")
+    twice = (*one, "--keep", "id")
+    shell(*twice, "corpus/a.parquet", "empty.parquet", "--output", "kept")
     rows, none = (parquet.read_table(part("kept", number)) for number in (0, 1))
+    assert rows.column_names == ["id", "count"]
     assert rows["id"].to_pylist() == [f"id-{number}" for number in range(15)]
     assert none.schema == rows.schema
     assert len(none) == 0

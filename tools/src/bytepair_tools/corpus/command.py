@@ -84,7 +84,7 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
         "allowed_special": allowed_special(args.allowed_special, encoding),
         "disallowed_special": args.disallowed_special or default,
         "add_special_tokens": args.add_special_tokens,
-        "keep": args.keep,
+        "keep": list(dict.fromkeys(args.keep)),
     }
 
 
