@@ -264,8 +264,8 @@ soak: $(VENV)/.dev ## Mixed load with faults for MINUTES (60): memory, threads a
 	$(BENCH).reliability.soak --minutes $(MINUTES)
 
 .PHONY: bench-service
-bench-service: $(VENV)/.bench ## Measure the service beside an echo and naive peers: 15 minutes; QUICK=1, PARTS="…"
-	$(BENCH).service.measure $(PARTS) $(if $(QUICK),--quick)
+bench-service: $(VENV)/.bench ## Measure the service beside an echo and naive peers: 15 minutes; QUICK=1, PARTS="…", OTHER=PYTHON
+	$(BENCH).service.measure $(PARTS) $(if $(QUICK),--quick) $(if $(OTHER),--other $(OTHER))
 
 .PHONY: bench-chat
 bench-chat: $(VENV)/.dev ## Measure what chats cost beside texts of their size, and hostile ones: a minute, on two idle cores

@@ -116,12 +116,13 @@ def service(
     shows_metrics: bool = False,
     command: Sequence[str] = ("-m", "bytepair_server.cli"),
     flags: Sequence[str] = (),
+    python: str = sys.executable,
 ) -> Iterator[Server]:
-    """Start the real server. Its encodings are loaded on return."""
+    """Start the real server, or that of another `python`. Its encodings are loaded on return."""
     http = "127.0.0.1:0" if shows_metrics else "none"
     own = ["--grpc-address", "127.0.0.1:0", "--http-address", http, "--workers", str(workers)]
     own += ["--builtin-encodings", ",".join(encodings)]
-    with _running([sys.executable, *command, *own, *flags], core, subprocess.PIPE, None) as process:
+    with _running([python, *command, *own, *flags], core, subprocess.PIPE, None) as process:
         assert process.stderr is not None
         for line in process.stderr:
             entry = json.loads(line)

@@ -4,6 +4,7 @@
     make bench-service QUICK=1       the shapes of the aims, once: a minute
     make bench-service PARTS=clients one part alone: shapes, json, beside, workers, ghz, clients, or
                                      the shapes of one RPC, as Count
+    make bench-service OTHER=PYTHON  … and the service of another environment: an older version
 
 The service, an echo (the same gRPC server with an empty handler) and naive peers run on one core,
 the load (h2load) on another. All are restarted in each round, and measured one after the other with
@@ -46,6 +47,7 @@ SERVERS: dict[str, Callable[[], AbstractContextManager[Server]]] = {
     "FastAPI": lambda: other("bench.service.naive", "http", core=SERVER_CORE),
 }
 PEERS = ("grpcio", "FastAPI")
+OTHER = "another version"
 #: The service, on each of its transports.
 OWN = {"service": "grpcio", "native": "native"}
 #: Maximum time for servers to finish the calls that the load left behind.
@@ -83,11 +85,16 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="bench.service.measure", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="the shapes of the aims, once")
+    parser.add_argument(
+        "--other", metavar="PYTHON", help="also measure the service installed there"
+    )
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(PARTS))
     given = parser.parse_args()
     if unknown := set(given.parts) - set(PARTS) - RPCS:
         parser.error(f"no such part: {', '.join(unknown)}")
     quick, parts = given.quick, given.parts or PARTS
+    if given.other:
+        SERVERS[OTHER] = lambda: service(1, SERVER_CORE, python=given.other)
     chosen = RPCS if "shapes" in parts else RPCS & set(parts)
     print(
         f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, "
@@ -150,9 +157,9 @@ def show_one_process(wanted: list[Wanted], rounds: int, seconds: float) -> None:
     print(
         "\nOne process on one core; requests/s as a multiple of the other's, and by CPU time\n"
         "| shape | transport | in flight | requests/s | CPU µs | echo's CPU µs | median µs "
-        "| 99 % µs | of the echo | grpcio + tiktoken | FastAPI + tiktoken "
+        f"| 99 % µs | of the echo | grpcio + tiktoken | FastAPI + tiktoken | {OTHER} "
         f"| peak MB: {', '.join(SERVERS)} |\n"
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     )
     for (shape_name, in_flight, connections), measured in rows.items():
         on = f" on {connections}" if connections > 1 else ""
@@ -166,7 +173,7 @@ def show_one_process(wanted: list[Wanted], rounds: int, seconds: float) -> None:
                 f"| {median(mine, lambda f: f.median):,.0f} "
                 f"| {median(mine, lambda f: f.high):,.0f} | {ratio(measured, own, 'echo')} "
                 f"| {ratio(measured, own, 'grpcio')} | {ratio(measured, own, 'FastAPI')} "
-                f"| {peaks(measured)} |"
+                f"| {ratio(measured, own, OTHER)} | {peaks(measured)} |"
             )
 
 
