@@ -5,7 +5,7 @@ use std::error::Error as _;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -34,6 +34,8 @@ pub struct ReadAhead {
     held: Option<Held>,
     timeout: Option<Duration>,
     timer: Option<Pin<Box<Sleep>>>,
+    /// Set if the body did not arrive in time.
+    has_stalled: Option<Arc<AtomicBool>>,
 }
 
 impl ReadAhead {
@@ -52,6 +54,7 @@ impl ReadAhead {
             held,
             timeout,
             timer: None,
+            has_stalled: None,
         }
     }
 
@@ -69,7 +72,13 @@ impl ReadAhead {
             held: None,
             timeout: None,
             timer: None,
+            has_stalled: None,
         }
+    }
+
+    /// Returns a flag that is set if the body does not arrive in time.
+    pub fn has_stalled(&mut self) -> Arc<AtomicBool> {
+        self.has_stalled.get_or_insert_default().clone()
     }
 
     /// Reads and drops the rest, up to a bound: an HTTP/1.1 peer that is still sending would treat
@@ -117,13 +126,10 @@ impl http_body::Body for ReadAhead {
         if let Some(timeout) = self.timeout {
             let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(timeout)));
             if timer.as_mut().poll(context).is_ready() {
-                if let Some(caller) = &self.caller {
-                    caller.has_stalled.store(true, Relaxed);
+                if let Some(has_stalled) = &self.has_stalled {
+                    has_stalled.store(true, Relaxed);
                 }
-                return Poll::Ready(Some(Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    "the message did not arrive in time",
-                ))));
+                return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
             }
         }
         Poll::Pending

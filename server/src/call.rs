@@ -127,6 +127,10 @@ impl Failure {
     pub fn unanswered() -> Self {
         Failure::new(INTERNAL, "the call was not answered")
     }
+
+    pub fn stalled() -> Self {
+        Failure::new(DEADLINE_EXCEEDED, "the message did not arrive in time")
+    }
 }
 
 /// A unary answer: a `prefixed` message with headers and trailers.

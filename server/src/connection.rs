@@ -21,7 +21,6 @@ use crate::calls::Calls;
 use crate::connect::Protocols;
 use crate::cors;
 use crate::files::Files;
-use crate::help;
 use crate::peer::{Peer, Peers};
 use crate::request::{Responding, respond};
 use crate::server::Draining;
@@ -168,9 +167,6 @@ impl Future for Answering {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut response = ready!(self.response.as_mut().poll(context));
-        if self.is_http1 && self.peer.has_stalled.load(Relaxed) {
-            response = help::stalled(response);
-        }
         if let Some(origin) = self.origin.take() {
             cors::allow(response.headers_mut(), origin);
         }

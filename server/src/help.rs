@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderValue, Method, Response, StatusCode, Version, header};
 
 use crate::body::Body;
 use crate::request::content_type;
@@ -17,10 +17,6 @@ const NO_RPC: &str = concat!(
     "{\"code\":\"unimplemented\",\"message\":\"no RPC has this path: POST JSON to one, such as ",
     "/bytepair.v1.TokenizerService/Count or /bytepair.v1.ChatService/CountChat; ",
     "/ is a page if the playground is on\"}\n",
-);
-const STALLED: &str = concat!(
-    "{\"code\":\"deadline_exceeded\",",
-    "\"message\":\"the message did not arrive in time\"}\n",
 );
 
 /// The answer to a request that is no call of a protocol; `None` if it may be one. `is_rpc`: its path
@@ -49,12 +45,16 @@ pub fn instead_of_call(parts: &Parts, is_rpc: bool) -> Option<Response<Body>> {
     (!is_called).then(|| help(StatusCode::UNSUPPORTED_MEDIA_TYPE, JSON, NO_JSON))
 }
 
-/// Replaces an internal error of a call whose message did not arrive in time.
-pub fn stalled(answer: Response<Body>) -> Response<Body> {
-    match answer.status() {
-        StatusCode::INTERNAL_SERVER_ERROR => help(StatusCode::REQUEST_TIMEOUT, JSON, STALLED),
-        _ => answer, // of gRPC or gRPC-Web, with a status of its own
+/// Says that the caller caused the timeout of a call, and over HTTP/1.1 that its connection ends.
+pub fn stalled(mut answer: Response<Body>, version: Version) -> Response<Body> {
+    if answer.status() == StatusCode::GATEWAY_TIMEOUT {
+        *answer.status_mut() = StatusCode::REQUEST_TIMEOUT;
     }
+    if version < Version::HTTP_2 {
+        let close = HeaderValue::from_static("close");
+        answer.headers_mut().insert(header::CONNECTION, close);
+    }
+    answer
 }
 
 /// Says what to send, if an answer rejects the content type or the method without a word.

@@ -168,6 +168,9 @@ impl Stream for Messages {
                 }
                 Some(Err(error)) => {
                     let code = match error.kind() {
+                        io::ErrorKind::TimedOut => {
+                            return Poll::Ready(Some(Err(Failure::stalled())));
+                        }
                         io::ErrorKind::ConnectionAborted => CANCELLED,
                         _ => INTERNAL,
                     };

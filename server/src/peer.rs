@@ -48,7 +48,6 @@ impl Peers {
             unsent: AtomicUsize::new(0),
             unread_calls: AtomicUsize::new(0),
             evicted: Notify::new(),
-            has_stalled: AtomicBool::new(false),
             opened: Instant::now(),
             peers: self.clone(),
             held: AtomicUsize::new(0),
@@ -94,8 +93,6 @@ pub struct Peer {
     pub unread_calls: AtomicUsize,
     /// Notified when the connection is to be closed for abuse.
     pub evicted: Notify,
-    /// Whether the message of a unary call did not arrive in time.
-    pub has_stalled: AtomicBool,
     opened: Instant,
     peers: Arc<Peers>,
     held: AtomicUsize,
@@ -130,7 +127,7 @@ impl Peer {
     /// request that arrives as an idle HTTP/1.1 connection is closed is lost.
     pub fn is_ending(&self, most_age: Option<Duration>) -> bool {
         let is_old = most_age.is_some_and(|age| self.opened.elapsed() >= age / 10 * 9);
-        is_old || self.peers.are_ending.load(Relaxed) || self.has_stalled.load(Relaxed)
+        is_old || self.peers.are_ending.load(Relaxed)
     }
 
     /// The reason of its eviction.

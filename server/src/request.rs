@@ -192,11 +192,11 @@ async fn by_protocols(
         return reject(shared, parts, Some(body), failure).await;
     }
     let Some(method) = method else {
-        return pass_on(shared, parts, body).await;
+        return answer(shared, parts, body).await;
     };
     let size = known_size(&parts.headers);
     if let Some(_reserved) = size.and_then(|size| reserve(shared, size)) {
-        return pass_on(shared, parts, body).await;
+        return answer(shared, parts, body).await;
     }
     let deadline = deadline(&parts.headers);
     let opened = Opened {
@@ -219,11 +219,26 @@ async fn by_protocols(
             tokio::select! {
                 biased; // a rejected call has no answer
                 Ok(failure) = rejected => reject(shared, parts, None, failure).await,
-                response = pass_on(shared, parts.clone(), body) => response,
+                response = answer(shared, parts.clone(), body) => response,
             }
         }
         Err(failure) => reject(shared, parts, Some(body), failure).await,
     }
+}
+
+/// Answers a request by its protocol. The library takes a body that stalls for an internal error, so
+/// that answer is replaced.
+async fn answer(shared: &Shared, parts: Parts, mut body: ReadAhead) -> Response<Body> {
+    let has_stalled = body.has_stalled();
+    let response = pass_on(shared, parts.clone(), body).await;
+    if !has_stalled.load(Relaxed) {
+        return response;
+    }
+    let version = parts.version;
+    help::stalled(
+        reject(shared, parts, None, Failure::stalled()).await,
+        version,
+    )
 }
 
 async fn pass_on(shared: &Shared, parts: Parts, body: ReadAhead) -> Response<Body> {

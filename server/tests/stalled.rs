@@ -34,5 +34,6 @@ async fn a_call_of_grpc_web_whose_body_stalls_gets_a_status_of_its_protocol() {
     let answer = answer_to("application/grpc-web+proto").await;
     assert!(answer.starts_with("http/1.1 200 "), "{answer}");
     assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
+    assert!(answer.contains("grpc-status: 4\r\n"), "{answer}");
     assert!(answer.contains("did not arrive in time"), "{answer}");
 }

@@ -243,8 +243,13 @@ def test_a_slow_tls_handshake_is_ended(serve: Serve, tmp_path: Path, said: bytes
 
 
 HELLO = http2.PREFACE + http2.frame(http2.SETTINGS, 0, 0)
-HALF = http2.frame(http2.HEADERS, http2.END_HEADERS, 1, http2.headers("Count")) + http2.frame(
-    http2.DATA, 0, 1, http2.message(b"a", length=9)
+HALF, HALF_JSON = (
+    http2.frame(http2.HEADERS, http2.END_HEADERS, 1, fields)
+    + http2.frame(http2.DATA, 0, 1, http2.message(b"a", length=9))
+    for fields in (
+        http2.headers("Count"),
+        http2.headers("Count", content_type="application/json") + b"\0\x0econtent-length\x0214",
+    )
 )
 
 
@@ -258,14 +263,16 @@ HALF = http2.frame(http2.HEADERS, http2.END_HEADERS, 1, http2.headers("Count")) 
             b"POST / HTTP/1.1\r\n",
             "",
         ),
-        (Kind.UNARY, Limits(message_seconds=0.1), HELLO + HALF, "13"),
-        (Kind.SERVER_STREAM, Limits(message_seconds=0.1), HELLO + HALF, "13"),
+        (Kind.UNARY, Limits(message_seconds=0.1), HELLO + HALF, "4"),
+        (Kind.SERVER_STREAM, Limits(message_seconds=0.1), HELLO + HALF, "4"),
+        (Kind.UNARY, Limits(message_seconds=0.1), HELLO + HALF_JSON, "408"),
     ],
     ids=[
         "no answer to a PING",
         "incomplete headers",
         "incomplete message",
         "the same, of a stream",
+        "the same, in JSON",
     ],
 )
 def test_a_peer_that_falls_silent_is_not_waited_for(
@@ -275,7 +282,7 @@ def test_a_peer_that_falls_silent_is_not_waited_for(
 
     def read(address: str) -> str:
         with http2.connection(address, hello=said) as link:
-            return http2.status(link)
+            return http2.status(link, field=":status" if status == "408" else "grpc-status")
 
     async def run() -> str:
         methods = [Method(f"{http2.SERVICE[1:]}Count", kind, lambda _: None)]

@@ -98,16 +98,16 @@ def peer_of(link: socket.socket) -> str:
     return f"ipv4:{host}:{port}"
 
 
-def status(link: socket.socket, stream: int = 1) -> str:
-    """Read until the `grpc-status` of a call, and return it; "" if the server ends the stream or
-    the connection without one. Only for the first call of a connection that is read in this way,
+def status(link: socket.socket, stream: int = 1, field: str = "grpc-status") -> str:
+    """Read until the `field` of a call, and return it; "" if the server ends the stream or the
+    connection without one. Only for the first call of a connection that is read in this way,
     because HPACK's state continues from answer to answer."""
     link.settimeout(START_SECONDS)
     for kind, number, payload, decoder in frames(link):
         if kind == HEADERS:
             fields = dict(decoder.decode(payload, raw=True))
-            if number == stream and b"grpc-status" in fields:
-                return fields[b"grpc-status"].decode()
+            if number == stream and field.encode() in fields:
+                return fields[field.encode()].decode()
         elif kind == RST_STREAM and number == stream:
             break
     return ""
