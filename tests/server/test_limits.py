@@ -152,16 +152,37 @@ def chat_of_parts(rpc: str, over: int) -> Any:
 
 
 def chat_of_bytes(rpc: str, over: int) -> Any:
-    for size in range(CHAT_BYTES):
-        made = chat_of(rpc, [chat_pb2.ChatMessage(content=[chat_pb2.ContentPart(**text(size))])])
-        counted = made.items[0] if rpc == "BatchCountChat" else made
-        if counted.ByteSize() == CHAT_BYTES + over:
-            return made
-    raise AssertionError("no text makes it as long")
+    return chat_of(rpc, [user_message(CHAT_BYTES + over)])
+
+
+def chat_of_bytes_in_every_text(rpc: str, over: int) -> Any:
+    call = chat_pb2.ToolCall(id="i", name="n", arguments_json="{}")
+    texts = {
+        field.name: "é"
+        for field in chat_pb2.ChatMessage.DESCRIPTOR.fields
+        if field.cpp_type == field.CPPTYPE_STRING and field.name != "role"
+    }
+    parts = [chat_pb2.ContentPart(json="{}"), chat_pb2.ContentPart(counted_tokens=1 << 20)]
+    message = chat_pb2.ChatMessage(role="user", content=parts, tool_calls=[call], **texts)
+    used = 2 * len(texts) + len("in{}") + len("{}") + len("{}")
+    made = chat_of(rpc, [message, user_message(CHAT_BYTES + over - used)])
+    (made.items[0] if rpc == "BatchCountChat" else made).tools.add(json="{}")
+    return made
+
+
+def user_message(size: int) -> Any:
+    return chat_pb2.ChatMessage(role="user", content=[chat_pb2.ContentPart(**text(size))])
 
 
 @pytest.mark.parametrize("rpc", ["CountChat", "EncodeChat", "FitChat", "BatchCountChat"])
-@pytest.mark.parametrize(("make", "limit"), [(chat_of_parts, LIMIT), (chat_of_bytes, CHAT_BYTES)])
+@pytest.mark.parametrize(
+    ("make", "limit"),
+    [
+        (chat_of_parts, LIMIT),
+        (chat_of_bytes, CHAT_BYTES),
+        (chat_of_bytes_in_every_text, CHAT_BYTES),
+    ],
+)
 def test_the_parts_and_the_size_of_a_chat_are_limited(
     small_chats: RunningServer, rpc: str, make: Any, limit: int
 ) -> None:
@@ -174,6 +195,26 @@ def test_the_parts_and_the_size_of_a_chat_are_limited(
         assert too_large == bool(over)
     assert failed is not None
     assert failed.metadata == {"field": field, "limit": str(limit), "size": str(limit + 1)}
+
+
+def test_options_do_not_count_as_text_of_a_chat(small_chats: RunningServer) -> None:
+    stub: Any = chat_pb2_grpc.ChatServiceStub(small_chats.channel)  # type: ignore[no-untyped-call]
+    made = chat_of("CountChat", [user_message(CHAT_BYTES)])
+    counted = stub.CountChat(made)
+    made.expected_fingerprint = counted.fingerprint
+    made.expected_format_fingerprint = counted.format_fingerprint
+    made.options.add_generation_prompt = True
+    assert stub.CountChat(made) == counted
+
+
+def test_the_pinned_messages_of_a_chat_are_limited(small_chats: RunningServer) -> None:
+    stub: Any = chat_pb2_grpc.ChatServiceStub(small_chats.channel)  # type: ignore[no-untyped-call]
+    made = chat_of("FitChat", [user_message(1)])
+    made.max_tokens = LIMIT
+    made.pinned.extend([0] * LIMIT)
+    assert stub.FitChat(made).kept == [0]
+    made.pinned.append(0)
+    assert failure(stub.FitChat, made).metadata["size"] == str(LIMIT + 1)
 
 
 def test_the_items_of_a_batch_of_chats_are_limited(small_chats: RunningServer) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import grpc
 import pytest
-from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair.v1 import chat_pb2, chat_pb2_grpc, text_pb2, tokenizer_pb2
 from bytepair_server.observability import logs
 from conftest import Serve
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
@@ -30,6 +30,21 @@ from support.slow import SLOW_FLAGS, WITHOUT_CORE, endless_count
 ROOT = Path(__file__).parents[2]
 SECRET = "wombat-7391"
 COUNT = "/bytepair.v1.TokenizerService/Count"
+
+
+def test_the_texts_of_chats_are_counted(serve: Serve) -> None:
+    server = serve()
+    stub: Any = chat_pb2_grpc.ChatServiceStub(server.channel)  # type: ignore[no-untyped-call]
+    message = chat_pb2.ChatMessage(role="user", content=[chat_pb2.ContentPart(text="né é")])
+    named = chat_pb2.ChatMessage(role="user", name="Zoë")
+    options: dict[str, Any] = {"encoding": "gpt-4", "format": "openai-chat"}
+    stub.CountChat(chat_pb2.CountChatRequest(**options, messages=[message]))
+    stub.FitChat(chat_pb2.FitChatRequest(**options, messages=[message, named], max_tokens=50))
+    item = chat_pb2.ChatItem(messages=[message, named])
+    stub.BatchCountChat(chat_pb2.BatchCountChatRequest(**options, items=[item, item]))
+    for rpc, size in (("CountChat", 6), ("FitChat", 10), ("BatchCountChat", 20)):
+        labels = {"rpc": rpc, "encoding": "cl100k_base"}
+        assert server.metric("bytepair_input_bytes_total", **labels) == size
 
 
 def test_calls_are_counted(serve: Serve) -> None:

@@ -9,7 +9,7 @@ import pytest
 from bytepair.v1 import chat_pb2
 from bytepair_engine.chat import InvalidChat
 from bytepair_server.errors import InvalidField, InvalidText
-from bytepair_server.rpc.chat_messages import messages_of, parts_of_chat, take_chat
+from bytepair_server.rpc.chat_messages import messages_of, parts_of_chat, size_of_chat, take_chat
 from bytepair_server.rpc.wire import take_named_texts
 from google.protobuf.message import DecodeError
 from hypothesis import given
@@ -61,7 +61,7 @@ def same(raw: bytes) -> None:
         return
     found, _ = take_chat(Count, raw)
     assert outcome(found.messages) == outcome(lambda: messages_of(expected.messages))
-    assert found.parts == parts_of_chat(expected)
+    assert (found.parts, found.size()) == (parts_of_chat(expected), size_of_chat(expected))
     expected.ClearField("messages")
     found.request.ClearField("messages")  # protobuf parses them only if the parser left them there
     assert found.request == expected

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
 from bytepair.v1 import chat_pb2
 from bytepair_engine import Encoding
+from bytepair_engine.backends.text_length import text_length
 from bytepair_engine.chat import ChatFormat, ChatOptions, InvalidChat, Message, ToolCall
 from bytepair_engine.chat.costs import DEFAULT_OPTIONS
 from bytepair_engine.chat.json_text import NotJson, parse
@@ -18,6 +20,10 @@ from bytepair_server.rpc.wire import Named, take_named_texts
 
 #: Beside these two fields a message rarely has others.
 _CONTENT: Final = chat_pb2.ChatMessage.CONTENT_FIELD_NUMBER
+#: The texts of a message outside its content and calls.
+_OTHER_TEXTS: Final = attrgetter(
+    *("name", "reasoning", "tool_call_id", "channel", "recipient", "content_type", "constrain")
+)
 _PAST_REASONING: Final[dict[int, Any]] = {
     chat_pb2.PAST_REASONING_UNSPECIFIED: "default",
     chat_pb2.PAST_REASONING_KEEP: "keep",
@@ -50,13 +56,18 @@ class ParsedChat(Generic[HasChat]):
         request: The request; without its messages if `named` is set.
         named: The role and the text of each message; None unless every message has only these.
         parts: Number of messages, parts, calls and tools.
-        size: Size in bytes.
     """
 
     request: HasChat
     named: list[Named] | None
     parts: int
-    size: int
+
+    def size(self) -> int:
+        """UTF-8 bytes of the chat's texts; see `size_of_chat`."""
+        if self.named is None:
+            return size_of_chat(self.request)
+        texts = [text for _, text in self.named if text]
+        return sum(map(len, texts)) + _utf8_size(tools_of(self.request.tools))
 
     def texts(self) -> list[Named] | None:
         """The role and the text of each message; None if the chat has anything else."""
@@ -83,12 +94,12 @@ def take_chat(request_class: type[HasChat], raw: bytes) -> tuple[ParsedChat[HasC
     if taken is None:
         request = wire.parse(request_class, raw)
         parts = parts_of_chat(request)
-        return ParsedChat(request, None, parts, len(raw)), parts
+        return ParsedChat(request, None, parts), parts
     rest, named = taken
     request = wire.parse(request_class, rest)
     empty = [text for _, text in named].count(None)
     parts = 2 * len(named) - empty + len(request.tools)
-    return ParsedChat(request, named, parts, len(raw)), parts
+    return ParsedChat(request, named, parts), parts
 
 
 def parts_of(request: chat_pb2.BatchCountChatRequest) -> int:
@@ -101,6 +112,23 @@ def parts_of_chat(chat: Any) -> int:
     messages = list(chat.messages)
     inside = sum([len(message.content) + len(message.tool_calls) for message in messages])
     return len(chat.tools) + len(messages) + inside
+
+
+def size_of_chat(chat: Any) -> int:
+    """UTF-8 bytes of all texts of one chat: every string of its messages and tools but the roles,
+    which are names."""
+    texts = tools_of(chat.tools)
+    for message in chat.messages:
+        for part in message.content:
+            texts.append(part.text or part.json)
+        for call in message.tool_calls:
+            texts += (call.id, call.name, call.arguments_json)
+        texts += _OTHER_TEXTS(message)
+    return _utf8_size(texts)
+
+
+def _utf8_size(texts: list[str]) -> int:
+    return text_length("".join(texts), "byte")
 
 
 def messages_of(messages: Any) -> list[Message]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from bytepair.v1 import chat_pb2
@@ -29,6 +30,7 @@ from bytepair_server.rpc.chat_messages import (
     messages_of,
     options_of,
     parts_of_chat,
+    size_of_chat,
     tools_of,
 )
 from bytepair_server.rpc.options import Options, limit_of
@@ -90,8 +92,10 @@ class ChatService:
     def batch_count(self, request: chat_pb2.BatchCountChatRequest, call: Call) -> bytes:
         entry, chosen, action = self._chosen(request, call, AS_TEXT)
         limits.check("items", len(request.items), self._options.settings.max_batch_items, "items")
-        size = sum([item.ByteSize() for item in request.items])
-        self._check_size("items.messages", sum(map(parts_of_chat, request.items)), size, call)
+        parts = sum(map(parts_of_chat, request.items))
+        self._check_size(
+            "items.messages", parts, lambda: sum(map(size_of_chat, request.items)), call
+        )
         options, limit = options_of(request), limit_of(request)
         response = chat_pb2.BatchCountChatResponse(**_naming(entry, chosen))
         for item in request.items:
@@ -149,6 +153,8 @@ class ChatService:
         request = parsed.request
         entry, chosen, action = self._chosen(request, call, AS_TEXT)
         self._check_size("messages", parsed.parts, parsed.size, call)
+        limit = self._options.settings.max_segments
+        limits.check("pinned", len(request.pinned), limit, "indices of messages")
         if not request.max_tokens:
             raise InvalidField("max_tokens", "must be set, to at least 1")
         how: dict[str, Any] = {
@@ -206,12 +212,11 @@ class ChatService:
         )
         return entry, chosen, rule["disallowed_special"]
 
-    def _check_size(self, field: str, parts: int, size: int, call: Call) -> None:
-        # The size of a request is slightly above that of its texts.
+    def _check_size(self, field: str, parts: int, size: Callable[[], int], call: Call) -> None:
         limits.check(
             field, parts, self._options.settings.max_segments, "messages, parts, calls and tools"
         )
-        self._options.check_size(field, size, call)
+        self._options.check_size(field, size(), call)
 
 
 def _naming(entry: Entry, chosen: ChatFormat) -> dict[str, Any]:
