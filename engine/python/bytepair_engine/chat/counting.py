@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from bytepair_engine.backends.interface import Text
 from bytepair_engine.chat.costs import DEFAULT_OPTIONS, Costs, costs_of, is_plain
@@ -21,6 +21,9 @@ from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 Messages = Sequence[Mapping[str, Any] | Message]
 Tools = Sequence[Mapping[str, Any] | str | Tool] | None
+
+#: The types of pieces that are not encoded with the other texts, which may be of a subclass of str.
+_NO_TEXT: Final = frozenset({Control, Run, int})
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,19 +234,20 @@ class Counter:
         return self._of_layout(self._format.layout(chat, self._encoding), len(roles))
 
     def _of_layout(self, layout: Layout, messages: int) -> list[int]:
-        counted = iter(self._counted([piece for piece in layout.pieces if type(piece) is str]))
+        texts = [piece for piece in layout.pieces if type(piece) not in _NO_TEXT]
+        counted = iter(self._counted(texts))  # type: ignore[arg-type]
         counts = [0] * (messages + 2)
         # By type: isinstance would take most of the time.
         for piece, owner in zip(layout.pieces, layout.owners, strict=True):
             kind = type(piece)
-            if kind is str:
-                counts[owner] += next(counted)
+            if kind is Control:
+                counts[owner] += 1
             elif kind is int:
                 counts[owner] += piece  # type: ignore[operator]
             elif kind is Run:
                 self._share(piece, counts)  # type: ignore[arg-type]
             else:
-                counts[owner] += 1
+                counts[owner] += next(counted)
         return counts
 
     def _counted(self, texts: list[str]) -> list[int]:
