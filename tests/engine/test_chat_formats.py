@@ -22,6 +22,7 @@ from bytepair_engine.chat import (
 )
 from bytepair_engine.chat.messages import Message, read_messages, read_tools
 from bytepair_engine.errors import InvalidOption
+from support.chats import encoding_for
 
 HARMONY = json.loads((Path(__file__).parents[1] / "vectors" / "chat" / "harmony.json").read_text())[
     "cases"
@@ -166,6 +167,26 @@ def test_cookbook_tools_are_an_estimate(encoding: str, count: int) -> None:
         tools=[COOKBOOK_TOOL],
     )
     assert (found.count, found.accuracy) == (count, "estimate")
+
+
+@pytest.mark.parametrize(
+    ("name", "counts", "spans"),
+    [
+        # <s>, then [INST] of the user, 4 ids of the system, 2 of the user, [/INST] of the user
+        ("mistral-v3", (4, 4), [(2, 6), (1, 9)]),
+        ("gemma", (4, 7), [(4, 8), (1, 12)]),
+    ],
+)
+def test_a_system_text_inside_a_message_has_its_own_span(
+    name: str, counts: tuple[int, ...], spans: list[tuple[int, int]]
+) -> None:
+    chat = [
+        {"role": "system", "content": "You are helpful."},
+        {"role": "user", "content": "Hello there"},
+    ]
+    given_chat: Any = {"encoding": encoding_for(name), "format": name}
+    assert count_chat(chat, **given_chat).message_counts == counts
+    assert encode_chat(chat, **given_chat).message_spans == spans
 
 
 def test_a_format_that_only_counts_returns_no_ids() -> None:

@@ -303,7 +303,7 @@ def test_what_templates_cannot_render_is_rejected() -> None:
     ("before", "counts", "spans"),
     [
         # The token ` cd` is in two messages, and belongs to the first of them.
-        ("", (2, 1, 0, 2), [(0, 5), (0, 5), (5, 5), (0, 5)]),
+        ("", (2, 1, 0, 2), [(0, 2), (2, 3), (3, 3), (3, 5)]),
         ("<c>", (3, 2, 1, 4), [(0, 3), (3, 5), (5, 6), (6, 10)]),
     ],
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -60,8 +60,9 @@ class EncodedChat:
     Attributes:
         ids: The ids of the whole chat.
         segments: The rendered chat in order: texts and control tokens.
-        message_spans: Start and end of the ids of each message; equal for a dropped message. The
-            span goes from the first to the last id, and includes other ids between them.
+        message_spans: Start and end of the ids of each message, from the first to one after the
+            last; equal for a message without ids. Other ids between them are included, such as
+            those of a system text that the format writes inside the message of a user.
     """
 
     ids: list[int]
@@ -245,7 +246,9 @@ class Counter:
             elif kind is int:
                 counts[owner] += piece  # type: ignore[operator]
             elif kind is Run:
-                self._share(piece, counts)  # type: ignore[arg-type]
+                _, parts = _encoded_run(piece, self._encoding, self._disallowed)  # type: ignore[arg-type]
+                for part, start, end in parts:
+                    counts[part] += end - start
             else:
                 counts[owner] += next(counted)
         return counts
@@ -264,13 +267,15 @@ class Counter:
         known.update(zip(new, found, strict=True))
         return [known[text] for text in texts]
 
-    def _share(self, run: Run, counts: list[int]) -> None:
-        """Add each token of a run to the count of the owner of the part in which it starts."""
-        _, offsets = self._encoding.encode_with_offsets(
-            str(run), disallowed_special=self._disallowed
-        )
-        for offset in offsets:
-            counts[run.parts_owners[bisect_right(run.starts, offset) - 1]] += 1
+
+def _encoded_run(
+    run: Run, encoding: Encoding, disallowed_special: SpecialTokens
+) -> tuple[list[int], list[tuple[int, int, int]]]:
+    """Return the ids of a run; and the owner, the start and the end of those of each part, which
+    are the ids that start in it."""
+    ids, offsets = encoding.encode_with_offsets(str(run), disallowed_special=disallowed_special)
+    starts = [bisect_left(offsets, start) for start in run.starts]
+    return ids, [*zip(run.parts_owners, starts, [*starts[1:], len(ids)], strict=True)]
 
 
 def encode_chat(
@@ -305,30 +310,41 @@ def encode_chat(
             advice = "counted tokens have no ids; count the chat instead"
             raise InvalidChat(index, "content", "part_not_supported", advice)
     layout = chosen.layout(chat, encoding)
-    texts = [piece for piece in layout.pieces if isinstance(piece, str)]
-    try:
-        encoded = iter(encoding.encode_batch(texts, disallowed_special=disallowed_special))
-    except SpecialTokenFound as error:
-        raise in_message(error, chat, encoding, disallowed_special) from None
     ids: list[int] = []
     spans: list[tuple[int, int] | None] = [None] * len(chat.messages)
-    for piece, owner in zip(layout.pieces, layout.owners, strict=True):
-        start = len(ids)
-        if isinstance(piece, Control):
-            ids.append(encoding.special_tokens[piece.name])
-        else:
-            ids += next(encoded)
-        owners = piece.parts_owners if isinstance(piece, Run) else (owner,)
-        for part in owners:
-            if part >= 0:
-                span = spans[part]
-                spans[part] = (start if span is None else span[0], len(ids))
+    try:
+        for found, parts in _encoded(layout, encoding, disallowed_special):
+            for part, start, end in parts:
+                if part >= 0 and start < end:
+                    first = spans[part] or (len(ids) + start, 0)
+                    spans[part] = first[0], len(ids) + end
+            ids += found
+    except SpecialTokenFound as error:
+        raise in_message(error, chat, encoding, disallowed_special) from None
     segments = [piece for piece in layout.pieces if piece and not isinstance(piece, int)]
     return EncodedChat(ids, segments, _filled(spans))
 
 
+def _encoded(
+    layout: Layout, encoding: Encoding, disallowed_special: SpecialTokens
+) -> Iterator[tuple[list[int], list[tuple[int, int, int]]]]:
+    """Yield the ids of each piece, with those of each part as in `_encoded_run`."""
+    texts = [piece for piece in layout.pieces if type(piece) not in _NO_TEXT]
+    encoded = iter(
+        encoding.encode_batch(texts, disallowed_special=disallowed_special)  # type: ignore[arg-type]
+    )
+    for piece, owner in zip(layout.pieces, layout.owners, strict=True):
+        if isinstance(piece, Run):
+            yield _encoded_run(piece, encoding, disallowed_special)
+        elif isinstance(piece, Control):
+            yield [encoding.special_tokens[piece.name]], [(owner, 0, 1)]
+        else:
+            ids = next(encoded)
+            yield ids, [(owner, 0, len(ids))]
+
+
 def _filled(spans: list[tuple[int, int] | None]) -> list[tuple[int, int]]:
-    """Give each dropped message an empty span at the end of the previous one."""
+    """Give each message without ids an empty span at the end of the previous one."""
     filled: list[tuple[int, int]] = []
     for span in spans:
         end = filled[-1][1] if filled else 0
