@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from bytepair.v1 import stream_pb2
-from bytepair_client import AsyncTokenizerClient
+from bytepair_client import AsyncTokenizerClient, Cancelled
 from support.scripted_streams import Open, ScriptedStreams, echo, text
 
 
@@ -36,11 +36,37 @@ def test_cancelling_the_task_that_reads_cancels_call_and_source() -> None:
             with pytest.raises(asyncio.CancelledError):
                 await reading
             await asyncio.to_thread(open_stream.over.wait)
-            assert [piece async for piece in stream] == []
+            for _ in range(2):  # never a normal end
+                with pytest.raises(Cancelled, match="earlier result was cancelled"):
+                    await anext(stream)
 
     with ScriptedStreams(open_stream) as server:
         asyncio.run(main(server.target))
     assert ended == ["cancelled"]
+
+
+def test_a_wait_of_limited_time_does_not_end_a_stream() -> None:
+    async def main(target: str) -> None:
+        go_on = asyncio.Event()
+
+        async def model() -> Any:
+            yield 1
+            await go_on.wait()
+            yield 2
+
+        async with AsyncTokenizerClient(target, encoding="e") as client:
+            stream = client.decode_stream(model())
+            assert await anext(stream) == "1 "
+            pending = asyncio.ensure_future(anext(stream))
+            assert await asyncio.wait({pending}, timeout=0.01) == (set(), {pending})
+            with pytest.raises(RuntimeError, match="only one may read"):
+                await anext(stream)
+            go_on.set()
+            assert await pending == "2 "
+            assert [piece async for piece in stream] == []
+
+    with ScriptedStreams(echo) as server:
+        asyncio.run(main(server.target))
 
 
 def test_a_source_that_ignores_its_cancellation_is_not_read_on() -> None:

@@ -97,6 +97,32 @@ def test_a_stream_may_be_closed_while_it_waits_for_the_rate_limit(clients: Clien
         assert (ends, len(server.metadata)) == ([None], 1)
 
 
+def test_only_one_thread_or_task_may_wait_for_a_result(clients: Clients) -> None:
+    rejected = threading.Event()
+    ends: list[object] = []
+    errors: list[str] = []
+
+    def read() -> None:
+        try:
+            ends.append(next(stream, None))
+        except RuntimeError as error:
+            errors.append(str(error))
+            rejected.set()
+
+    with ScriptedStreams(Open()) as server:
+        stream = clients(server.target, encoding="any").decode_stream(Model())
+        assert next(stream) == "first"
+        readers = [threading.Thread(target=read, daemon=True) for _ in range(2)]
+        for reader in readers:
+            reader.start()
+        rejected.wait()  # and the other one still waits
+        stream.close()
+        for reader in readers:
+            reader.join()
+    assert ends == [None]
+    assert "only one may read" in errors[0]
+
+
 def test_a_client_may_be_closed_while_a_stream_waits_for_a_quota(clients: Clients) -> None:
     def reject(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         del requests

@@ -309,7 +309,8 @@ class DeadlineExceeded(TokenizerError, TimeoutError):
 
 
 class Cancelled(TokenizerError):
-    """The call was cancelled, by `close()` in another thread or by the server."""
+    """The call was cancelled, by `close()` in another thread, by the server, or by cancelling the
+    wait for an earlier result of a stream."""
 
 
 class InternalError(TokenizerError):

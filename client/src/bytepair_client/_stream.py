@@ -26,7 +26,8 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
     source is raised here, after the results of the items before it.
 
     If the connection breaks, the stream resumes over another one. Closing or dropping the iterator
-    cancels the call, and the source is not read further.
+    cancels the call, and the source is not read further. While one thread waits for a result,
+    another one that does gets a RuntimeError.
     """
 
     def __init__(self, client: Any, call: StreamCall[Response, Plain]) -> None:
@@ -89,7 +90,8 @@ class AsyncStream(BaseStream[Response, Plain], AsyncIterator[Plain]):
     """An asynchronous iterator of the results of a stream: a Stream for asyncio.
 
     A task reads the source, which may be asynchronous. Cancelling the task that waits for a result
-    cancels the call and an asynchronous source too.
+    cancels the call and an asynchronous source too: later results raise Cancelled. For a wait of
+    limited time, use `asyncio.wait` with a task of `anext`, and wait for that task again.
     """
 
     _state: _TaskState[Response, Plain]

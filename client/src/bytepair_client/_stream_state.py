@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterable, Callable, Iterable
@@ -12,7 +13,7 @@ import grpc
 
 from bytepair_client._base import Attempts
 from bytepair_client._call import Plain, Response, StreamCall
-from bytepair_client._errors import InternalError, TokenizerError, Unavailable
+from bytepair_client._errors import Cancelled, InternalError, TokenizerError, Unavailable
 from bytepair_client._send_buffers import other_text
 from bytepair_client._status import from_call
 
@@ -57,6 +58,8 @@ class StreamState(ABC, Generic[Response, Plain]):
         self._extra: Any = None
         self._ready: deque[Plain] = deque()  # values to return next
         self._error: TokenizerError | None = None  # to raise after the values of `_extra`
+        self._reading = threading.Lock()  # held while a thread or task waits for the next value
+        self._is_cut_off = False  # a wait for a value was cancelled or interrupted
 
     @abstractmethod
     def changed(self) -> None:
@@ -175,17 +178,30 @@ class StreamState(ABC, Generic[Response, Plain]):
 
     async def next(self) -> Plain | None:
         """The next value; None after the last."""
+        if not self._reading.acquire(blocking=False):
+            raise RuntimeError(
+                "another thread or task is waiting for the next result of this stream: only one "
+                "may read it"
+            )
         try:
+            if self._is_cut_off:
+                raise Cancelled(
+                    "the wait for an earlier result was cancelled, and the stream with it; "
+                    "asyncio.wait limits the time of a wait without cancelling it"
+                )
             if self._source is not None:
                 source, self._source = self._source, None
                 if await self.wait(self.client._rate_limiter.wait()):
                     self.begin(source)
             while not self._ready and (call := self.call) is not None:
                 self._ready.extend(filter(None, await self._read_from(call)))
-        except BaseException:
+            return self._ready.popleft() if self._ready else None
+        except BaseException as error:
+            self._is_cut_off = self._is_cut_off or not isinstance(error, Exception)
             self.stop()
             raise
-        return self._ready.popleft() if self._ready else None
+        finally:
+            self._reading.release()
 
     async def wait(self, seconds: float) -> bool:
         """Wait before an attempt. Returns False if the stream was closed meanwhile. Raises
