@@ -55,19 +55,20 @@ class ParsedChat(Generic[HasChat]):
     Attributes:
         request: The request; without its messages if `named` is set.
         named: The role and the text of each message; None unless every message has only these.
+        named_size: UTF-8 bytes of the texts of `named`.
         parts: Number of messages, parts, calls and tools.
     """
 
     request: HasChat
     named: list[Named] | None
+    named_size: int
     parts: int
 
     def size(self) -> int:
         """UTF-8 bytes of the chat's texts; see `size_of_chat`."""
-        if self.named is None:
-            return size_of_chat(self.request)
-        texts = [text for _, text in self.named if text]
-        return sum(map(len, texts)) + _utf8_size(tools_of(self.request.tools))
+        if self.named is not None and not self.request.tools:
+            return self.named_size
+        return self.named_size + size_of_chat(self.request)
 
     def texts(self) -> list[Named] | None:
         """The role and the text of each message; None if the chat has anything else."""
@@ -94,12 +95,12 @@ def take_chat(request_class: type[HasChat], raw: bytes) -> tuple[ParsedChat[HasC
     if taken is None:
         request = wire.parse(request_class, raw)
         parts = parts_of_chat(request)
-        return ParsedChat(request, None, parts), parts
+        return ParsedChat(request, None, 0, parts), parts
     rest, named = taken
     request = wire.parse(request_class, rest)
-    empty = [text for _, text in named].count(None)
-    parts = 2 * len(named) - empty + len(request.tools)
-    return ParsedChat(request, named, parts), parts
+    sizes = [len(text) for _, text in named if text is not None]
+    parts = len(named) + len(sizes) + len(request.tools)
+    return ParsedChat(request, named, sum(sizes), parts), parts
 
 
 def parts_of(request: chat_pb2.BatchCountChatRequest) -> int:
@@ -124,10 +125,6 @@ def size_of_chat(chat: Any) -> int:
         for call in message.tool_calls:
             texts += (call.id, call.name, call.arguments_json)
         texts += _OTHER_TEXTS(message)
-    return _utf8_size(texts)
-
-
-def _utf8_size(texts: list[str]) -> int:
     return text_length("".join(texts), "byte")
 
 
