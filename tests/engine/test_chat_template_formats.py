@@ -173,7 +173,7 @@ def test_templates_are_loaded_from_files(tmp_path: Any) -> None:
 
 
 def test_the_tokens_of_a_file_are_variables(tmp_path: Any) -> None:
-    """Those that are no text are left out, and variables of the declaration replace them."""
+    """Those that are null are undefined, and variables of the declaration replace them."""
     config = tmp_path / "tokenizer_config.json"
     template = "{{ bos_token }}{{ eos_token }}|{{ pad_token }}"
     tokens = {"bos_token": {"content": "a"}, "eos_token": "b", "pad_token": None}
@@ -183,6 +183,35 @@ def test_the_tokens_of_a_file_are_variables(tmp_path: Any) -> None:
     chosen = load_template("mine", config, sha256=digest, **given)
     chat = [{"role": "user", "content": ""}]
     assert encode_chat(chat, encoding=ENCODING, format=chosen).segments == ["ac|"]
+    none = TemplateFormat("mine", "{{ pad_token is defined }}", variables={"pad_token": None})
+    assert encode_chat(chat, encoding=ENCODING, format=none).segments == ["False"]
+
+
+@pytest.mark.parametrize(
+    "written", ["{{ t_token }}", "{{ t_token ~ 'a' }}", "{{ [t_token]|join }}"]
+)
+def test_a_token_that_is_not_given_may_be_tested_but_not_written(
+    written: str, tmp_path: Any
+) -> None:
+    """A count without it would be too small."""
+    fault = "the template writes t_token, which is not given.* see line 2 of the template"
+    files = (tmp_path / "template.jinja", f"\n{written}"), (tmp_path / "c.json", json.dumps({
+        "chat_template": f"\n{written}"
+    }))  # fmt: skip
+    for file, content in files:
+        file.write_text(content)
+        with pytest.raises(BadTemplate, match=fault):
+            load_template("mine", file)
+        for value in ("<c>", "", None):
+            load_template("mine", file, variables={"t_token": value})
+    tested = "{% if t_token %}x{% endif %}{{ t_token is defined }}{{ t_token or 'y' }}"
+    later = f"\n{{% if tools %}}{written}{{% endif %}}"
+    chosen = TemplateFormat("mine", tested + later)
+    chat = [{"role": "user", "content": ""}]
+    assert encode_chat(chat, encoding=ENCODING, format=chosen).segments == ["Falsey\n"]
+    with pytest.raises(InvalidChat, match=fault) as failed:
+        count_chat(chat, encoding=ENCODING, format=chosen, tools=[{"name": "f"}])
+    assert failed.value.rule == "token_not_given"
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def load_template(
         file: A JSON file with `chat_template` and its tokens, or a template file.
         sha256: The expected SHA-256 of the file in hexadecimal digits; None for no check.
         template: The name of the template, if the file has several.
-        variables: See `TemplateFormat`; in addition to the tokens of the file.
+        variables: See `TemplateFormat`; in addition to the tokens of the file, where null is None.
         options: See `TemplateFormat`.
         encodings: See `TemplateFormat`.
         arguments: See `TemplateFormat`.
@@ -77,8 +77,8 @@ def _from_config(name: str, source: str, which: str) -> tuple[str, dict[str, Any
         raise BadTemplate(name, None, "the file has no chat_template of this name")
     tokens: dict[str, Any] = {}
     for key in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"):
-        token = config.get(f"{key}_token")
+        token = config.get(f"{key}_token", ())
         token = token.get("content") if isinstance(token, dict) else token
-        if isinstance(token, str):
+        if isinstance(token, str | None):
             tokens[f"{key}_token"] = token
     return templates, tokens

@@ -12,7 +12,7 @@ from traceback import walk_tb
 from types import CodeType
 from typing import Any, Final, Literal
 
-from jinja2 import TemplateError, TemplateSyntaxError, meta, nodes
+from jinja2 import TemplateError, TemplateSyntaxError, Undefined, meta, nodes
 from jinja2.environment import Template
 
 from bytepair_engine.chat.errors import BadTemplate, ChatFormatMismatch, InvalidChat, TemplateLimit
@@ -70,6 +70,21 @@ class _Rendering:
 _RENDERING: Final[ContextVar[_Rendering]] = ContextVar("rendering")
 
 
+class _NotGiven(Undefined):
+    """A token that is not given. A template may test it; written as nothing, it would be missing
+    from the chat."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name=name)
+        self._advice = (
+            f"the template writes {name}, which is not given: add it to `variables`, as an empty "
+            "text if the model has none"
+        )
+
+    def __str__(self) -> str:
+        raise InvalidChat(None, "messages", "token_not_given", self._advice)
+
+
 def _entered(value: Any) -> None:
     rendering = _RENDERING.get()
     if value is None:
@@ -112,6 +127,7 @@ class TemplateFormat(ChatFormat):
             name: The format's name.
             template: The text of a `chat_template`.
             variables: Variables of the template, such as `bos_token`. They count as its own text.
+                A token that is None is undefined, and one that is not given cannot be written.
             options: Variables that a request may set (`format_options`) with their values, the
                 default first. "true" and "false" become booleans.
             encodings: Names of the encodings that the template is for; empty for any that has its
@@ -119,7 +135,8 @@ class TemplateFormat(ChatFormat):
             arguments: Type of the arguments of calls: "object" for a JSON value, or "text".
             source: Description of the origin.
         Raises:
-            BadTemplate: The template is invalid, or uses features that chat templates lack.
+            BadTemplate: The template is invalid, uses features that chat templates lack, or writes
+                a token that is not given.
             InvalidOption: `encodings` or the values of an option are one string, or an option has
                 no values.
         """
@@ -130,7 +147,12 @@ class TemplateFormat(ChatFormat):
             key: _values(key, values) for key, values in (options or {}).items()
         }
         self._template_text = template
-        self._variables = {key: _constants(value) for key, value in (variables or {}).items()}
+        given = variables or {}
+        self._variables = {
+            key: _constants(value)
+            for key, value in given.items()
+            if value is not None or not key.endswith("_token")
+        }
         self._encodings = frozenset(_strings("encodings", encodings))
         self._arguments = arguments
         if len(template) > MAX_SOURCE:
@@ -156,11 +178,22 @@ class TemplateFormat(ChatFormat):
             for key, value in self._variables.items()
             if key.endswith("_token") and key in used and isinstance(value, str) and value
         }
+        self._not_given = {
+            key: _NotGiven(key)
+            for key in used - given.keys() - self.option_values.keys()
+            if key.endswith("_token")
+        }
         self.tools = "tools" in used
         self.dates = any(node.name == "strftime_now" for node in tree.find_all(nodes.Name))
         fields = {field for field, key in _FIELDS.items() if key in names}
         # A result has the id of its call, whether the template writes it or not.
         self.fields = frozenset(fields | {"tool_call_id"} if "tool_calls" in fields else fields)
+        try:
+            with suppress(TemplateLimit):
+                self._rendered(_SHORTEST)
+        except InvalidChat as error:
+            if error.rule == "token_not_given":
+                raise BadTemplate(name, None, error.advice) from None
 
     def identity(self) -> Iterable[str]:
         yield from ("template", self.name, self._template_text, self._arguments)
@@ -245,6 +278,7 @@ class TemplateFormat(ChatFormat):
         owners |= {id(tool): TOOLS for tool in tools}
         values, characters = _size([messages, tools])
         scope = {
+            **self._not_given,
             **self._variables,
             **{key: self._option(chat, key) for key in self.option_values},
             "messages": messages,
@@ -265,12 +299,11 @@ class TemplateFormat(ChatFormat):
             raise TemplateLimit("depth") from None
         except Exception as error:
             # A template can raise any exception, and its message may quote text of the chat.
-            raise InvalidChat(
-                None,
-                "messages",
-                error.rule if isinstance(error, InvalidChat) else "template_failed",
-                f"see line {self._line(error)} of the template",
-            ) from None
+            line = f"see line {self._line(error)} of the template"
+            if isinstance(error, InvalidChat):
+                advice = f"{error.advice}; {line}" if error.advice else line
+                raise InvalidChat(None, "messages", error.rule, advice) from None
+            raise InvalidChat(None, "messages", "template_failed", line) from None
         finally:
             _RENDERING.reset(token)
 
