@@ -44,16 +44,26 @@ def test_fitted_chats_obey_the_laws(name: str, data: Any) -> None:
     budget = data.draw(st.integers(0, everything + 3))
     reserve = data.draw(st.integers(0, 5))
 
-    def fit(chat: Any, tokens: int, **more: Any) -> Any:
-        return fit_chat(chat, tokens, **given_chat, pinned=pinned, min_last_turns=turns, **more)
+    def fit(tokens: int) -> Any:
+        return fit_chat(
+            messages,
+            tokens + reserve,
+            **given_chat,
+            reserve_tokens=reserve,
+            pinned=pinned,
+            min_last_turns=turns,
+        )
 
     needed = None
     try:
-        fitted = fit(messages, budget + reserve, reserve_tokens=reserve)
+        fitted = fit(budget)
     except BudgetTooSmall as rejected:
         needed, limit = rejected.needed, rejected.budget
     if needed is not None:
-        assert limit == budget < needed <= everything + 60
+        assert limit == budget < needed <= everything
+        assert fit(needed).count <= needed
+        with pytest.raises(BudgetTooSmall):
+            fit(needed - 1)
         return
     kept = [messages[index] for index in fitted.kept]
     assert fitted.count == count_chat(kept, **given_chat).count <= budget
@@ -171,6 +181,18 @@ def test_system_messages_are_kept_unless_they_may_be_dropped() -> None:
     assert fit_chat(messages, 14, **given_chat).kept == [0, 2]
     assert fit_chat(messages, 14, **given_chat, keep_system=False).kept == [1, 2]
     assert fit_chat(messages, 12, **given_chat, keep_system=False).kept == [2]
+
+
+def test_a_chat_may_need_less_than_the_part_that_must_be_kept() -> None:
+    """Without a system message, the format adds its own, which is longer."""
+    given_chat: Any = {"encoding": encoding_for("qwen2.5"), "format": "qwen2.5"}
+    messages = [{"role": "system", "content": "Hi"}, *chat("x")]
+    whole = count_chat(messages, **given_chat).count
+    assert whole < count_chat(messages[1:], **given_chat).count
+    assert fit_chat(messages, whole, **given_chat, keep_system=False).kept == [0, 1]
+    with pytest.raises(BudgetTooSmall) as rejected:
+        fit_chat(messages, whole - 1, **given_chat, keep_system=False)
+    assert rejected.value.needed == whole
 
 
 @pytest.mark.parametrize(

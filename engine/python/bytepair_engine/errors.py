@@ -216,7 +216,7 @@ class BudgetTooSmall(BytepairError, ValueError):
     """The content that must be kept has more tokens than the limit.
 
     Attributes:
-        needed: Number of tokens of that content.
+        needed: The limit that would be enough for it.
         budget: The limit.
         byte_offset: Offset, in the text's UTF-8, of the code point that does not fit; None if it
             is not a single one.

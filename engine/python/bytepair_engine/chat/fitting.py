@@ -239,7 +239,8 @@ def _fitted(
     plan = _Plan(roles, groups, rules)
     start, found = _longest(plan, counts, rules.target, count)
     if found > rules.budget:
-        raise BudgetTooSmall(found, rules.budget)
+        # A format may add a long text of its own in place of a system message that was dropped.
+        raise BudgetTooSmall(min(found, total), rules.budget)
     kept = plan.kept(start)
     return FittedChat(kept, len(kept) < len(everything), found, total, accuracy)
 
