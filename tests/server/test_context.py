@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
@@ -15,6 +16,7 @@ from bytepair_engine.context.truncation_search import Keep
 from conftest import Serve
 from hypothesis import given
 from hypothesis import strategies as st
+from support.bystander import bystander
 from support.context_laws import AWKWARD, repeated, texts
 from support.failures import read
 from support.oracle import oracle
@@ -170,12 +172,14 @@ def test_split_and_its_stream_agree(
     assert stream(server, text, fields) == list(whole.chunks)
 
 
-def stream(server: RunningServer, text: str, fields: dict[str, Any]) -> list[context_pb2.Chunk]:
+def stream(
+    server: RunningServer, text: str, fields: dict[str, Any], step: int = 7
+) -> list[context_pb2.Chunk]:
     def messages() -> Iterator[context_pb2.SplitStreamRequest]:
         yield context_pb2.SplitStreamRequest(config=context_pb2.SplitStreamConfig(**fields))
         data = text.encode()
-        for i in range(0, len(data), 7):
-            yield context_pb2.SplitStreamRequest(data=data[i : i + 7])
+        for i in range(0, len(data), step):
+            yield context_pb2.SplitStreamRequest(data=data[i : i + step])
 
     answers = list(server.stub.SplitStream(messages()))
     assert answers[-1].finished
@@ -193,6 +197,29 @@ def test_chunks_before_a_fault_come_first(server: RunningServer) -> None:
     with pytest.raises(grpc.RpcError) as error:
         next(answers)
     assert read(error.value).reason == "BUDGET_TOO_SMALL"
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_others_are_answered_while_a_small_text_is_split_into_many_chunks(
+    server: RunningServer, streams: bool
+) -> None:
+    text = "qz" * 8000
+    fields: dict[str, Any] = {"encoding": "cl100k_base", "max_tokens": 1}
+
+    def split() -> None:
+        if streams:
+            stream(server, text, fields, step=len(text))
+        else:
+            server.stub.Split(context_pb2.SplitRequest(text=text, **fields))
+
+    answered = 0
+    with bystander(server.target) as count, ThreadPoolExecutor(1) as pool:
+        splitting = pool.submit(split)
+        while not splitting.done():
+            count()
+            answered += 1
+        splitting.result()
+    assert answered > 10
 
 
 @pytest.mark.slow

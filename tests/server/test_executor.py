@@ -9,8 +9,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import pytest
-from bytepair_engine import Cancelled, get_encoding
-from bytepair_server.admission.executor import Executor
+from bytepair_engine import Cancelled, cancel, get_encoding
+from bytepair_server.admission.executor import TURN_SECONDS, Executor
 
 T = TypeVar("T")
 
@@ -140,6 +140,90 @@ def test_a_cancelled_function_is_never_called_and_is_freed_at_once() -> None:
     called, remembered = with_executor(1, use)
     assert called == ["last"]
     assert remembered <= 1  # the one that was handed to the threads in advance
+
+
+class Endless:
+    """A function that runs until it is told to stop, and checks for cancellation."""
+
+    def __init__(self, executor: Executor, caller: str) -> None:
+        self.stopped, self.begun = threading.Event(), threading.Event()
+        self.task = asyncio.ensure_future(executor.run(caller, LARGE, self._run))
+
+    def _run(self) -> str:
+        self.begun.set()
+        while not self.stopped.is_set():
+            cancel.check()
+        return "stopped"
+
+    async def begins(self) -> None:
+        while not self.begun.is_set():
+            await asyncio.sleep(0)
+
+
+def test_long_work_takes_turns_with_the_work_of_others() -> None:
+    async def use(executor: Executor) -> None:
+        several = [Endless(executor, caller) for caller in "abc"]
+        for each in several:
+            await each.begins()  # one thread, yet all have begun
+        assert await executor.run("d", LARGE, int, "7") == 7
+        for each in several:
+            each.stopped.set()
+            assert await each.task == "stopped"
+        assert executor.queued == 0
+
+    with_executor(1, use)
+
+
+def test_a_caller_s_next_work_begins_when_its_long_one_has_ended() -> None:
+    async def use(executor: Executor) -> None:
+        first, other = Endless(executor, "a"), Endless(executor, "b")
+        second = Endless(executor, "a")
+        await first.begins()
+        await other.begins()
+        for _ in range(20):
+            assert await executor.run("c", 1, int, "7") == 7
+        assert not second.begun.is_set()
+        for each in (first, second, other):
+            each.stopped.set()
+            assert await each.task == "stopped"
+
+    with_executor(1, use)
+
+
+def test_work_that_waits_for_its_turn_can_be_cancelled() -> None:
+    async def use(executor: Executor) -> None:
+        waiting, other = Endless(executor, "a"), Endless(executor, "b")
+        await other.begins()  # while the first waits
+        waiting.task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting.task
+        other.stopped.set()
+        assert await other.task == "stopped"
+        left = Endless(executor, "a"), Endless(executor, "b")
+        await left[1].begins()
+        assert executor.close()
+        for each in left:
+            with pytest.raises(Cancelled):
+                await each.task
+
+    with_executor(1, use)
+
+
+def test_without_another_thread_long_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def use(executor: Executor) -> None:
+        def fail(thread: threading.Thread) -> None:
+            raise RuntimeError("can't start new thread")
+
+        monkeypatch.setattr("threading.Thread.start", fail)
+        first, second = Endless(executor, "a"), Endless(executor, "b")
+        await first.begins()
+        await asyncio.sleep(3 * TURN_SECONDS)
+        assert not second.begun.is_set()
+        for each in (first, second):
+            each.stopped.set()
+            assert await each.task == "stopped"
+
+    with_executor(1, use)
 
 
 def test_abandoned_work_is_cancelled() -> None:

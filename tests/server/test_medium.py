@@ -1,4 +1,4 @@
-"""Counts of medium size, which a server with one thread first tries on its event loop."""
+"""Calls that are first tried on the event loop, and move to a thread."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from bytepair.v1 import text_pb2
+from bytepair.v1.context_pb2 import SplitRequest
 from bytepair.v1.tokenizer_pb2 import BatchCountRequest, CountRequest
 from support.failures import failure
 from support.keys import keys_toml, with_key
@@ -25,6 +26,10 @@ BYTES = {name: len(text.encode()) for name, text in TEXTS.items()}
 CONFIG = f"""
 api_keys_file = "keys.toml"
 builtin_encodings = ["cl100k_base"]
+[quotas.split]
+requests_per_second = 0.001
+request_burst = 2
+concurrent_requests = 1
 [quotas.exact]
 input_bytes_per_second = 0.001
 input_burst_bytes = {2 * max(BYTES.values()) + 1000}
@@ -34,7 +39,9 @@ input_burst_bytes = {2 * max(BYTES.values()) + 1000}
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("medium")
-    callers = {name: name for name in ("free", "exact", *(f"c{n}" for n in range(len(TEXTS))))}
+    callers = {
+        name: name for name in ("free", "exact", "split", *(f"c{n}" for n in range(len(TEXTS))))
+    }
     (folder / "keys.toml").write_text(keys_toml(**callers))
     with RunningServer("--config", write_config(folder, CONFIG), "--work-threads", "1") as running:
         yield running
@@ -81,3 +88,15 @@ def test_a_medium_text_is_charged_once(server: RunningServer) -> None:
     server.stub.Count(request, **with_key("exact"))
     server.stub.Count(request, **with_key("exact"))
     assert failure(server.stub.Count, request, **with_key("exact")).reason == "QUOTA_EXCEEDED"
+
+
+def test_a_costly_small_call_is_charged_once(server: RunningServer) -> None:
+    request = SplitRequest(encoding="cl100k_base", text="qz" * 5000, max_tokens=2)
+    for _ in range(2):
+        chunks = server.stub.Split(request, **with_key("split")).chunks
+        assert sum(chunk.end - chunk.start for chunk in chunks) == len(request.text)
+    failed = failure(server.stub.Split, request, **with_key("split"))
+    assert failed.metadata["quota"] == "requests_per_second"
+    assert server.metric("bytepair_caller_requests_total", caller="split") == 3
+    tokens = server.metric("bytepair_caller_tokens_total", caller="split")
+    assert tokens == 2 * sum(chunk.count for chunk in chunks)

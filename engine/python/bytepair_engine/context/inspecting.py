@@ -14,6 +14,7 @@ from typing import Final
 
 import regex
 
+from bytepair_engine import cancel
 from bytepair_engine.context.boundaries import Boundaries
 from bytepair_engine.context.measure import Measure
 from bytepair_engine.encoding import Encoding
@@ -122,12 +123,13 @@ def inspect(
     count = measure.count(text)
     stable_end = measure.points.stable_end()
     wanted = frozenset(codes) or frozenset(FindingCode)
-    found = sorted(
-        finding
-        for code, look in _FINDERS.items()
-        if code in wanted
-        for finding in look(_Text(encoding, text, stable_end, frozenset(flagged), long_run_bytes))
-    )
+    inspected = _Text(encoding, text, stable_end, frozenset(flagged), long_run_bytes)
+    found: list[Finding] = []
+    for code, look in _FINDERS.items():
+        cancel.check()
+        if code in wanted:
+            found += look(inspected)
+    found.sort()
     return Inspection(
         tuple(found if max_findings is None else found[:max_findings]),
         Counter(finding.code for finding in found),

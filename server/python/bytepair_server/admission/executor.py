@@ -4,8 +4,9 @@ A small request costs less than the hand-over to a thread. A large one would blo
 so a thread parses, computes and serializes it. The engine's compiled core releases the
 interpreter's lock. The reference backend holds it and is slow, so all its requests go to threads.
 
-Requests wait in a queue that is fair between callers. If a caller cancels, its waiting request is
-removed and its running one is cancelled.
+Requests wait in a queue that is fair between callers. One that has run for long waits in it again,
+before its caller's other requests: a few kilobytes of text can take seconds to split. If a caller
+cancels, its waiting request is removed and its running one is cancelled.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
 from time import monotonic
@@ -43,6 +43,10 @@ TRIED_SECONDS: Final = 0.001
 #: follow: otherwise the median of 1 KB calls beside 100 KB texts doubles (`make bench-service
 #: PARTS=beside`).
 QUIET_SECONDS: Final = 0.002
+#: Time after which a request that checks for cancellation lets those of others run.
+TURN_SECONDS: Final = 0.02
+#: Maximum paused requests: each keeps its thread. There is one for each caller.
+MAX_PAUSED: Final = 64
 #: Time for cancelled requests to end.
 CLOSE_SECONDS: Final = 0.25
 
@@ -62,6 +66,7 @@ class Executor:
         self._count: Final = threads
         self._queue: Final[FairQueue[_Job]] = FairQueue()
         self._given: Final[set[_Job]] = set()
+        self._paused: Final[set[_Job]] = set()
         #: Jobs for the threads; None ends one.
         self._handed: Final[SimpleQueue[_Job | None]] = SimpleQueue()
         self._threads: Final[list[threading.Thread]] = []
@@ -72,10 +77,8 @@ class Executor:
         Raises:
             RuntimeError: The system cannot start this many threads.
         """
-        for number in range(self._count):
-            thread = threading.Thread(target=self._work, name=f"compute_{number}", daemon=True)
-            thread.start()
-            self._threads.append(thread)
+        for _ in range(self._count):
+            self._start_thread()
 
     def always_on_threads(self) -> None:
         """Compute nothing on the event loop, because an encoding is slow."""
@@ -102,14 +105,15 @@ class Executor:
         If the awaiting task is cancelled, a waiting function is never called, and the engine's work
         for a running one is cancelled.
         """
-        job = _Job(partial(function, *args), asyncio.get_running_loop().create_future())
-        self._queue.put(caller, max(1, size), job)
+        result = asyncio.get_running_loop().create_future()
+        job = _Job(partial(function, *args), caller, max(1, size), result, self._wait_for_turn)
+        self._queue.put(caller, job.size, job)
         self._advance()
         try:
-            result: T = await job.result
-            return result
+            answer: T = await result
+            return answer
         except asyncio.CancelledError:
-            job.scope.cancel()
+            job.cancel()
             self._queue.discard(caller, job)
             raise
 
@@ -119,8 +123,8 @@ class Executor:
         Returns:
             Whether no thread works any more.
         """
-        for job in self._given:
-            job.scope.cancel()
+        for job in self._given | self._paused:
+            job.cancel()
         for _ in self._threads:
             self._handed.put(None)
         until = monotonic() + CLOSE_SECONDS
@@ -128,11 +132,21 @@ class Executor:
             thread.join(max(0.0, until - monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
+    def _start_thread(self) -> None:
+        name = f"compute_{len(self._threads)}"
+        thread = threading.Thread(target=self._work, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
     def _advance(self) -> None:
         while len(self._queue) and len(self._given) < self._count:
             job = self._queue.pop()
             self._given.add(job)
-            self._handed.put(job)
+            if job in self._paused:
+                self._paused.discard(job)
+                job.turn.set()
+            else:
+                self._handed.put(job)
 
     def _work(self) -> None:
         """Run requests on a thread."""
@@ -145,29 +159,82 @@ class Executor:
 
     def _done(self, job: _Job, pass_on: Callable[[], None]) -> None:
         self._given.discard(job)
+        self._paused.discard(job)  # it was cancelled meanwhile
         self._advance()
         if not job.result.done():
             pass_on()
 
+    def _wait_for_turn(self, job: _Job) -> None:
+        """Let requests of others run, on the thread of one that has run for long."""
+        if len(self._queue):
+            job.turn.clear()
+            with suppress(RuntimeError):  # the event loop is closed
+                job.result.get_loop().call_soon_threadsafe(self._pause, job)
+                job.turn.wait()
 
-@dataclass(slots=True, eq=False)
-class _Job:
-    """A waiting or running function."""
+    def _pause(self, job: _Job) -> None:
+        try:
+            if job.cancelled or len(self._paused) == MAX_PAUSED:
+                raise RuntimeError
+            if len(self._threads) == self._count + len(self._paused):
+                self._start_thread()
+        except RuntimeError:  # the system has no more
+            job.turn.set()
+            return
+        self._given.discard(job)
+        self._paused.add(job)
+        self._queue.put_first(job.caller, job.size, job)
+        self._advance()
 
-    function: Callable[[], Any] | None
-    result: asyncio.Future[Any]
-    scope: CancelScope = field(default_factory=CancelScope)
-    began: bool = False
+
+class _Job(CancelScope):
+    """A waiting or running function. While it runs, a check for cancellation may wait for its next
+    turn.
+
+    Attributes:
+        began: Whether it is running or has run.
+        turn: Set when its next turn begins.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[], Any],
+        caller: str,
+        size: int,
+        result: asyncio.Future[Any],
+        wait_for_turn: Callable[[_Job], None],
+    ) -> None:
+        super().__init__()
+        self.caller: Final = caller
+        self.size: Final = size
+        self.result: Final = result
+        self.began = False
+        self.turn: Final = threading.Event()
+        self._turn_ends = 0.0
+        self._wait_for_turn: Final = wait_for_turn
+        self._function: Callable[[], Any] | None = function
+
+    def cancel(self) -> None:
+        super().cancel()
+        self.turn.set()
+
+    def check(self) -> None:
+        super().check()
+        if monotonic() >= self._turn_ends:
+            self._wait_for_turn(self)
+            self._turn_ends = monotonic() + TURN_SECONDS
+            super().check()
 
     def run(self) -> Callable[[], None]:
         """Call the function on a thread. Returns what passes its outcome to `result`."""
         self.began = True
-        function, self.function = self.function, None  # frees its request once it is done
+        self._turn_ends = monotonic() + TURN_SECONDS
+        function, self._function = self._function, None  # frees its request once it is done
         fault: BaseException
         try:
-            if function is None or self.scope.cancelled:
+            if function is None or self.cancelled:
                 raise asyncio.CancelledError
-            with self.scope:
+            with self:
                 return partial(self.result.set_result, function())
         except StopIteration as error:
             fault = RuntimeError(str(error))  # a future rejects StopIteration

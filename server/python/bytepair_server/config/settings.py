@@ -321,8 +321,9 @@ class Settings(BaseModel):
 
     # docs/performance.md has the costs of both.
     inline_max_bytes: Natural = 16 * 1024
-    """Requests up to this size are computed on the event loop, larger ones on a thread. With one
-    work thread, a count of up to eight times this size is tried on the event loop first."""
+    """Requests up to this size are computed on the event loop, larger ones on a thread. Tried on
+    the event loop for 1 ms: chats, Truncate, Split, Inspect and, with one work thread, counts of up
+    to eight times this size."""
     work_threads: Annotated[Whole, Field(ge=0, le=1024)] = 0
     """Threads for large requests in each worker. 0: its share of the cores."""
     workers: Annotated[Whole, Field(ge=0, le=1024)] = 0

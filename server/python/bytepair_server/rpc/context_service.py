@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Final, Literal
 
 from bytepair.v1 import context_pb2, text_pb2
-from bytepair_engine import InvalidOption, PieceTooLong, UnknownTokenId
+from bytepair_engine import InvalidOption, PieceTooLong, UnknownTokenId, cancel
 from bytepair_engine.backends.text_length import text_length
 from bytepair_engine.context import inspecting, splitting, truncating
 from bytepair_engine.context.truncating import DEFAULT_START_PERCENT
@@ -89,6 +89,7 @@ class ContextService:
         _check_marker(request)
         parts = []
         for item, text, utf8 in zip(request.items, texts, utf8s, strict=True):
+            cancel.check()  # an item may cost a millisecond
             try:
                 if item.segments:
                     raise InvalidField("segments", "only text can be truncated")

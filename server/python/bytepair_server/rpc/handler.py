@@ -15,6 +15,7 @@ from bytepair_engine import Cancelled, CancelScope
 
 from bytepair_server.admission.executor import TRIED_SECONDS
 from bytepair_server.admission.limiter import RETRY_SECONDS
+from bytepair_server.auth.quotas import Quota
 from bytepair_server.errors import InvalidField, Overloaded
 from bytepair_server.rpc import json, limits
 from bytepair_server.rpc.call import Call
@@ -80,23 +81,20 @@ class UnaryHandlers:
                 if parts > INLINE_MAX_PARTS:
                     return self._admit(incoming, call, method, outcomes)
                 quota = quota_of(call.caller)
-                if not is_small:
-                    # A caller with quotas would be charged twice if the time runs out.
-                    if quota is not None:
-                        return self._admit(incoming, call, method, outcomes)
-                    try:
+                if quota is not None:
+                    quota.enter(received)
+                try:
+                    if is_small and not method.is_costly:
+                        answer = self._compute(method, request, call)
+                    else:
                         with CancelScope(TRIED_SECONDS):
                             answer = self._compute(method, request, call)
-                    except Cancelled:
-                        call.tokens = 0
-                        return self._admit(incoming, call, method, outcomes)
-                elif quota is None:
-                    answer = self._compute(method, request, call)
-                else:
-                    quota.enter(received)
-                    try:
-                        answer = self._compute(method, request, call)
-                    finally:
+                except Cancelled:
+                    call.tokens = 0
+                    entered, quota = quota, None
+                    return self._admit(incoming, call, method, outcomes, entered)
+                finally:
+                    if quota is not None:
                         quota.leave()
                 if incoming.is_json:
                     answer = json.write(answer, method.response_class)
@@ -109,9 +107,15 @@ class UnaryHandlers:
         return handle
 
     async def _admit(
-        self, incoming: UnaryCall, call: Call, method: Rpc, outcomes: Outcomes
+        self,
+        incoming: UnaryCall,
+        call: Call,
+        method: Rpc,
+        outcomes: Outcomes,
+        entered: Quota | None = None,
     ) -> None:
-        """Answer a call that has to wait for admission, for its message or for a thread."""
+        """Answer a call that has to wait for admission, for its message or for a thread; `entered`
+        is its caller's quota if it was charged before."""
         shared, limiter, raw = self._shared, self._shared.limiter, incoming.message
         try:
             if incoming.size > shared.settings.max_message_bytes:
@@ -126,22 +130,21 @@ class UnaryHandlers:
                     raise InvalidField("request", "the message is missing")
                 if not limiter.is_open:
                     await limiter.wait_until_open()
-                quota = shared.quotas.of(call.caller)
-                if quota is not None:
+                if entered is None and (quota := shared.quotas.of(call.caller)) is not None:
                     quota.enter(len(raw))
-                try:
-                    size, is_json = len(raw), incoming.is_json
-                    answer = await shared.executor.run(
-                        call.fairness_key, size, self._answer, method, raw, call, is_json
-                    )
-                finally:
-                    if quota is not None:
-                        quota.leave()
+                    entered = quota
+                size, is_json = len(raw), incoming.is_json
+                answer = await shared.executor.run(
+                    call.fairness_key, size, self._answer, method, raw, call, is_json
+                )
             finally:
                 slot.close()
         except BaseException as error:
             outcomes.failed(incoming, call, error)
             return
+        finally:
+            if entered is not None:
+                entered.leave()
         outcomes.answer(incoming, call, answer)
 
     def _answer(self, method: Rpc, raw: bytes, call: Call, is_json: bool) -> bytes:

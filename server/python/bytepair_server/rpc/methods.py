@@ -36,6 +36,13 @@ def _message(
 
 _plain: Final = partial(_message, lambda _: 0)
 _COUNTS: Final = frozenset({"Count", "BatchCount"})
+#: A kilobyte can cost them milliseconds.
+_COSTLY: Final = frozenset(
+    {
+        *("Truncate", "BatchTruncate", "Split", "Inspect"),
+        *("CountChat", "BatchCountChat", "EncodeChat", "FitChat"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,8 @@ class Rpc:
         path: `package.Service/Method`, without a leading slash.
         is_count: Whether it only counts. Nearly all of its work is then in the engine, which a
             `CancelScope` can stop.
+        is_costly: Whether even a small request may cost much, so that on the event loop it has a
+            time limit.
     """
 
     path: str
@@ -54,6 +63,7 @@ class Rpc:
     answer: Answer
     read: Callable[[bytes], tuple[Any, int]]
     is_count: bool
+    is_costly: bool
 
 
 def _methods(service: ServiceDescriptor, rows: Mapping[str, tuple[Answer, Read]]) -> dict[str, Rpc]:
@@ -63,7 +73,9 @@ def _methods(service: ServiceDescriptor, rows: Mapping[str, tuple[Answer, Read]]
         path = f"{service.full_name}/{name}"
         classes = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
         parse = partial(read, classes[0])
-        found[name] = Rpc(path, *classes, answer, parse, is_count=name in _COUNTS)
+        found[name] = Rpc(
+            path, *classes, answer, parse, is_count=name in _COUNTS, is_costly=name in _COSTLY
+        )
     return found
 
 

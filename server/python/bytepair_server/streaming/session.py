@@ -36,18 +36,20 @@ class Session(ABC):
     #: Maximum size of a first message that the event loop computes: compiling many special tokens
     #: or stop strings takes milliseconds.
     _FIRST_INLINE_MAX_BYTES: ClassVar = 1024
+    #: Times as much as a byte of other streams one costs.
+    _COST: ClassVar = 1
 
     def __init__(self, options: Options, call: Call, inline_max_bytes: int) -> None:
         """Start a session, which its first message configures."""
         self.call: Final = call
         self._options: Final = options
-        self._inline_max_bytes: Final = inline_max_bytes
+        self._inline_max_bytes: Final = inline_max_bytes // self._COST
         self.held = 0
         self.over = False
         self.fault: Exception | None = None
         self._stream: Any = None  # the engine's; the first message configures it
         self._naming = b""  # the end of the first answer: the encoding's name and fingerprint
-        self.inline_max_bytes = min(inline_max_bytes, self._FIRST_INLINE_MAX_BYTES)
+        self.inline_max_bytes = min(self._inline_max_bytes, self._FIRST_INLINE_MAX_BYTES)
 
     def take(self, raw: bytes) -> bytes | None:
         """Process a message.

@@ -196,6 +196,7 @@ class SplitSession(TextSession):
     _REQUEST = context_pb2.SplitStreamRequest
     _RESPONSE = context_pb2.SplitStreamResponse
     _DEFAULT_ACTION = AS_TEXT
+    _COST = 256  # each byte may become a chunk
 
     def _open(self, entry: Entry, rule: SpecialRule, config: Any) -> StreamChunker:
         self._writer = ChunkWriter(entry, rule, config)
