@@ -19,9 +19,8 @@ use crate::call::Closed;
 pub struct Files {
     pub certificate: Vec<u8>,
     pub key: Vec<u8>,
-    /// Empty: no client certificates are requested.
-    pub client_authorities: Vec<u8>,
-    pub client_certificate_required: bool,
+    /// If given, clients must have a certificate of one of these.
+    pub client_authorities: Option<Vec<u8>>,
 }
 
 /// An acceptor for HTTP/2 and HTTP/1.1 by ALPN, with TLS 1.2 and 1.3.
@@ -29,34 +28,29 @@ pub struct Files {
 /// Fails with a message for the operator.
 pub fn acceptor(files: &Files) -> Result<TlsAcceptor, String> {
     let provider = Arc::new(ring::default_provider());
-    let chain = certificates(&files.certificate, "certificate")?;
+    let chain = certificates(&files.certificate, "tls_cert_file")?;
     let key = PrivateKeyDer::from_pem_slice(&files.key)
-        .map_err(|error| format!("the private key cannot be read: {error}"))?;
-    let verifier: Arc<dyn ClientCertVerifier> = if files.client_authorities.is_empty() {
-        Arc::new(NoClientAuth)
-    } else {
-        let mut roots = RootCertStore::empty();
-        for authority in certificates(&files.client_authorities, "client authority")? {
-            roots
-                .add(authority)
-                .map_err(|error| format!("a client authority: {error}"))?;
+        .map_err(|error| format!("tls_key_file: cannot be read: {error}"))?;
+    let verifier: Arc<dyn ClientCertVerifier> = match &files.client_authorities {
+        None => Arc::new(NoClientAuth),
+        Some(authorities) => {
+            let mut roots = RootCertStore::empty();
+            for authority in certificates(authorities, "tls_client_ca_file")? {
+                roots
+                    .add(authority)
+                    .map_err(|error| format!("tls_client_ca_file: {error}"))?;
+            }
+            WebPkiClientVerifier::builder_with_provider(roots.into(), provider.clone())
+                .build()
+                .map_err(|error| format!("tls_client_ca_file: {error}"))?
         }
-        let builder = WebPkiClientVerifier::builder_with_provider(roots.into(), provider.clone());
-        let builder = if files.client_certificate_required {
-            builder
-        } else {
-            builder.allow_unauthenticated()
-        };
-        builder
-            .build()
-            .map_err(|error| format!("the client authorities: {error}"))?
     };
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key)
-        .map_err(|error| format!("the certificate and the private key: {error}"))?;
+        .map_err(|error| format!("tls_cert_file and tls_key_file: {error}"))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
@@ -112,12 +106,12 @@ pub fn failed(peer: String, error: &io::Error, has_sent: bool) -> Closed {
     }
 }
 
-fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+fn certificates(pem: &[u8], setting: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let found: Vec<_> = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<_, _>>()
-        .map_err(|error| format!("the {what} cannot be read: {error}"))?;
+        .map_err(|error| format!("{setting}: cannot be read: {error}"))?;
     if found.is_empty() {
-        return Err(format!("the {what} file holds no certificate in PEM"));
+        return Err(format!("{setting}: holds no certificate in PEM"));
     }
     Ok(found)
 }
@@ -126,15 +120,25 @@ fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, 
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_is_no_certificate_is_named() {
+    const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    const KEY: &str = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+
+    fn fault(certificate: &str, client_authorities: Option<&str>) -> String {
         let files = Files {
-            certificate: b"nothing".to_vec(),
-            key: Vec::new(),
-            client_authorities: Vec::new(),
-            client_certificate_required: false,
+            certificate: certificate.into(),
+            key: KEY.into(),
+            client_authorities: client_authorities.map(Into::into),
         };
-        let error = acceptor(&files).err().expect("no certificate");
-        assert_eq!(error, "the certificate file holds no certificate in PEM");
+        acceptor(&files).err().expect("no certificate")
+    }
+
+    #[test]
+    fn a_file_without_certificates_is_named() {
+        let error = fault("nothing", None);
+        assert_eq!(error, "tls_cert_file: holds no certificate in PEM");
+        for authorities in ["", "nothing"] {
+            let error = fault(CERTIFICATE, Some(authorities));
+            assert_eq!(error, "tls_client_ca_file: holds no certificate in PEM");
+        }
     }
 }

@@ -227,7 +227,7 @@ async def main() -> None:
     tls = None
     if wanted.use_tls:
         credentials, authority = wanted.server_creds, wanted.client_tls_cert
-        tls = TlsFiles(credentials.cert, credentials.key, authority, bool(authority))
+        tls = TlsFiles(credentials.cert, credentials.key, authority or None)
     setup = Setup(
         methods(limit),
         Limits(max_message_bytes=limit),

@@ -82,6 +82,10 @@ def test_authorities_can_be_rotated(tmp_path: Path, authority: Authority) -> Non
             "key.pem: holds no certificates in PEM",
         ),
         (
+            [*ENCRYPTED, "tls_client_ca_file = 'empty.pem'", *KNOWN],
+            "empty.pem: holds no certificates in PEM",
+        ),
+        (
             ["tls_cert_file = 'server.pem'", "tls_key_file = 'none.pem'"],
             "none.pem: cannot be read: No such file",
         ),
@@ -132,6 +136,7 @@ def test_contradictory_credential_settings_are_refused(
     authority.server().write(tmp_path)
     authority.client(curve=ec.SECP521R1()).write(tmp_path, "odd.pem", "odd-key.pem")
     (tmp_path / "v1.pem").write_text(VERSION_1)
+    (tmp_path / "empty.pem").touch()
     authority.server(until=EXPIRED).write(tmp_path, "old.pem", "old-key.pem")
     (tmp_path / "old-ca.pem").write_bytes(authority.until(EXPIRED))
     (tmp_path / "other.pem").write_bytes(authority.server().key)

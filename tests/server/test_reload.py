@@ -317,6 +317,9 @@ def test_certificates_are_replaced_without_a_restart(tmp_path: Path) -> None:
         replace(tmp_path / "ca.pem", b"nothing")
         assert "holds no certificates" in wait(server, KEPT, 3)["error"]
         assert connects(server, trusting(new.pem, new_client))
+        replace(tmp_path / "ca.pem", b"")
+        assert "holds no certificates" in wait(server, KEPT, 4)["error"]
+        assert not connects(server, trusting(new.pem, None))
         replace(tmp_path / "ca.pem", new.pem)
         wait(server, RELOADED, 4)
         assert not connects(server, trusting(new.pem, old_client))

@@ -12,8 +12,8 @@ use crate::tls::{Files, acceptor};
 
 pyo3::import_exception!(bytepair_server.config.loader, ConfigurationError);
 
-/// The certificate, its key, the authorities of clients, and whether clients need a certificate.
-pub type Tls = (Vec<u8>, Vec<u8>, Vec<u8>, bool);
+/// The certificate, its key, and the authorities of clients.
+pub type Tls = (Vec<u8>, Vec<u8>, Option<Vec<u8>>);
 
 pub fn read_kind(kind: &str) -> PyResult<Kind> {
     match kind {
@@ -26,14 +26,13 @@ pub fn read_kind(kind: &str) -> PyResult<Kind> {
 }
 
 pub fn read_tls(files: Tls) -> PyResult<tokio_rustls::TlsAcceptor> {
-    let (certificate, key, client_authorities, client_certificate_required) = files;
+    let (certificate, key, client_authorities) = files;
     acceptor(&Files {
         certificate,
         key,
         client_authorities,
-        client_certificate_required,
     })
-    .map_err(|error| ConfigurationError::new_err(format!("tls_cert_file: {error}")))
+    .map_err(ConfigurationError::new_err)
 }
 
 pub fn read_settings(given: Option<&Bound<'_, PyDict>>) -> PyResult<Settings> {

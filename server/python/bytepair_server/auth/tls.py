@@ -58,7 +58,7 @@ class TlsPaths:
                 f"{': their contents are swapped' if swapped else _problem(error)}"
             ) from None
         _check(f"tls_cert_file {self.certificates}", material.certificate)
-        if material.client_authorities:
+        if material.client_authorities is not None:
             try:
                 context.load_verify_locations(
                     cadata=material.client_authorities.decode("ascii", "ignore")
@@ -81,8 +81,7 @@ class TlsPaths:
         return TlsFiles(
             contents("tls_cert_file", self.certificates),
             contents("tls_key_file", self.key),
-            b"" if ca is None else contents("tls_client_ca_file", ca),
-            client_certificate_required=ca is not None,
+            None if ca is None else contents("tls_client_ca_file", ca),
         )
 
 
@@ -110,7 +109,7 @@ def expiries(files: TlsFiles) -> Expiries:
 
     own = x509.load_pem_x509_certificate(files.certificate)
     found = {"tls_cert_file": own.not_valid_after_utc}
-    if authorities := _authorities(files.client_authorities):
+    if authorities := _authorities(files.client_authorities or b""):
         found["tls_client_ca_file"] = min(each.not_valid_after_utc for each in authorities)
     return found
 
@@ -151,7 +150,7 @@ def _authorities(bundle: bytes) -> list[x509.Certificate]:
     from cryptography import x509  # imported late, see `_check`
 
     try:
-        return x509.load_pem_x509_certificates(bundle) if bundle else []
+        return x509.load_pem_x509_certificates(bundle)
     except ValueError:
         return []
 

@@ -85,7 +85,7 @@ class GrpcioTransport:
                     credentials = grpc.dynamic_ssl_server_credentials(
                         _configuration(tls),
                         self._fetch,  # type: ignore[arg-type]  # its types forbid None
-                        require_client_authentication=tls.client_certificate_required,
+                        require_client_authentication=tls.client_authorities is not None,
                     )
                     port = server.add_secure_port(address, credentials)
         except RuntimeError:
@@ -274,7 +274,7 @@ def _options(limits: Limits, *, shares_port: bool) -> list[tuple[str, int]]:
 
 def _configuration(tls: TlsFiles) -> grpc.ServerCertificateConfiguration:
     return grpc.ssl_server_certificate_configuration(
-        [(tls.key, tls.certificate)], tls.client_authorities or None
+        [(tls.key, tls.certificate)], tls.client_authorities
     )
 
 

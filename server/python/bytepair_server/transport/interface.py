@@ -248,14 +248,13 @@ class TlsFiles:
     Attributes:
         certificate: The server's certificate with its chain.
         key: Its private key.
-        client_authorities: The authorities of client certificates; b"" for none.
-        client_certificate_required: Whether clients must have a certificate.
+        client_authorities: The authorities of client certificates, one of which clients must
+            have; None if they need none.
     """
 
     certificate: bytes
     key: bytes = field(repr=False)
-    client_authorities: bytes = b""
-    client_certificate_required: bool = False
+    client_authorities: bytes | None = None
 
 
 #: 64 KiB: the initial flow-control window of HTTP/2.
