@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import datetime
 from pathlib import Path
 
@@ -63,6 +64,17 @@ def test_comments_in_pem_files_need_not_be_ascii(tmp_path: Path, authority: Auth
     authority.server().write(tmp_path)
     (tmp_path / "ca.pem").write_bytes("# Behörde\n".encode() + authority.pem)
     check(write_config(tmp_path, MUTUAL))
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path: Path, authority: Authority) -> None:
+    authority.server().write(tmp_path)
+    (tmp_path / "ca.pem").write_bytes(authority.pem)
+    names = ("server.pem", "key.pem", "ca.pem")
+    files = tls.TlsPaths(*(tmp_path / name for name in names))
+    read = files.read()
+    for name in names:
+        (tmp_path / name).write_bytes(codecs.BOM_UTF8 + (tmp_path / name).read_bytes())
+    assert files.read() == read
 
 
 def test_authorities_can_be_rotated(tmp_path: Path, authority: Authority) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -79,9 +80,9 @@ class TlsPaths:
     def _read(self) -> TlsFiles:
         ca = self.client_ca
         return TlsFiles(
-            contents("tls_cert_file", self.certificates),
-            contents("tls_key_file", self.key),
-            None if ca is None else contents("tls_client_ca_file", ca),
+            _pem("tls_cert_file", self.certificates),
+            _pem("tls_key_file", self.key),
+            None if ca is None else _pem("tls_client_ca_file", ca),
         )
 
 
@@ -118,6 +119,12 @@ def soon(expiries: Expiries) -> dict[str, str]:
     """Those times, for people, at which an operator must act: less than two weeks are left."""
     until = datetime.now(UTC) + _SOON
     return {setting: time.isoformat() for setting, time in expiries.items() if time < until}
+
+
+def _pem(setting: str, path: Path) -> bytes:
+    """The content of a file, without a byte order mark: OpenSSL skips it, but the native transport
+    would miss the first certificate."""
+    return contents(setting, path).removeprefix(codecs.BOM_UTF8)
 
 
 def _check(setting: str, chain: bytes) -> None:
