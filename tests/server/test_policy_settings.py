@@ -113,6 +113,7 @@ def test_a_denial_is_logged_with_its_token_and_without_text(grouped: RunningServ
         "encoding": "cl100k_base",
         "reason": "SPECIAL_TOKEN_NOT_PERMITTED",
         "token": FIM,
+        "format": "",
         "request_id": "asks",
     }
 
@@ -138,7 +139,7 @@ def test_a_denial_is_logged_with_its_token_and_without_text(grouped: RunningServ
     chats: Any = chat_pb2_grpc.ChatServiceStub(grouped.channel)  # type: ignore[no-untyped-call]
     failure(chats.EncodeChat, asked_format, **with_key("stranger", "format"))
     line = grouped.wait_for_log("denied", request_id="format")
-    assert (line["reason"], line["token"]) == ("CHAT_FORMAT_NOT_PERMITTED", "")
+    assert (line["reason"], line["format"]) == ("CHAT_FORMAT_NOT_PERMITTED", "chatml")
 
     failure(
         grouped.stub.Count, asked, metadata=[("authorization", "Bearer x"), ("x-request-id", "who")]

@@ -178,6 +178,7 @@ class Outcomes:
                 peer=call.peer,
                 reason=failure.reason,
                 token=failure.token,
+                format=failure.metadata.get("format", ""),
                 **traces.parent_of(incoming.header(traces.TRACEPARENT)),
             )
 
