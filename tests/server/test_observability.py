@@ -21,6 +21,7 @@ import pytest
 from bytepair.v1 import chat_pb2, chat_pb2_grpc, text_pb2, tokenizer_pb2
 from bytepair_server.observability import logs
 from conftest import Serve
+from google.protobuf import descriptor_pb2
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 from support.failures import failure
@@ -288,8 +289,37 @@ def reflected(server: RunningServer) -> list[str]:
     return [service.name for service in answer.list_services_response.service]
 
 
+def file_containing(server: RunningServer, version: str, symbol: str) -> str:
+    """The name of the file that one version of reflection finds."""
+    request = reflection_pb2.ServerReflectionRequest(file_containing_symbol=symbol)
+    ask: Any = server.channel.stream_stream(
+        f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
+        reflection_pb2.ServerReflectionRequest.SerializeToString,
+        reflection_pb2.ServerReflectionResponse.FromString,
+    )
+    (answer,) = ask(iter([request]))
+    assert answer.original_request == request
+    file = descriptor_pb2.FileDescriptorProto()
+    file.ParseFromString(answer.file_descriptor_response.file_descriptor_proto[0])
+    return file.name
+
+
 def test_reflection_is_off_by_default(server: RunningServer, serve: Serve) -> None:
     with pytest.raises(grpc.RpcError) as caught:
         reflected(server)
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
     assert "bytepair.v1.TokenizerService" in reflected(serve("--reflection"))
+
+
+@pytest.mark.parametrize("version", ["v1", "v1alpha"])
+def test_reflection_finds_each_service_and_its_methods(serve: Serve, version: str) -> None:
+    server = serve("--reflection")
+    tokenizer, both = "bytepair.v1.TokenizerService", "grpc.reflection.{}.ServerReflection"
+    files = {
+        tokenizer: "bytepair/v1/tokenizer.proto",
+        f"{tokenizer}.Count": "bytepair/v1/tokenizer.proto",
+        both.format("v1"): "grpc_reflection/v1/reflection.proto",
+        both.format("v1alpha"): "grpc_reflection/v1alpha/reflection.proto",
+    }
+    assert {symbol: file_containing(server, version, symbol) for symbol in files} == files
+    assert set(files) - set(reflected(server)) == {f"{tokenizer}.Count"}
