@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
 const EXPOSED: HeaderValue = HeaderValue::from_static(
-    "grpc-status, grpc-message, grpc-status-details-bin, x-request-id, trailer-x-request-id",
+    "grpc-status, grpc-message, grpc-status-details-bin, retry-after, x-request-id, trailer-x-request-id",
 );
 /// How long a browser may keep the answer to a preflight request: two hours, Chromium's maximum.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");

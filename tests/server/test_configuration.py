@@ -131,6 +131,8 @@ def test_settings_are_frozen() -> None:
         (["--reflection", "si"], {}, "", "must be true or false, not 'si'"),
         (["--workers", "2000"], {}, "", "must be at most 1024, not '2000'"),
         (["--cors-origins", "https://a.example/"], {}, "", "'https://a.example/' must be *, or"),
+        (["--cors-origins", "https://[::1]:443"], {}, "", "and without the default port"),
+        (["--cors-origins", "http://a.example:80"], {}, "", "and without the default port"),
         ([], {}, "max_idz = 1", "no such setting; did you mean max_ids?"),
         (["--max-id", "4"], {}, "", "--max-id: no such flag; did you mean --max-ids? See --help"),
         (["--max-idz=4"], {}, "", "--max-idz: no such flag; did you mean --max-ids?"),

@@ -114,12 +114,14 @@ def test_a_call_over_its_quota_has_the_header_retry_after(serve: Serve, tmp_path
     (tmp_path / "keys.toml").write_text(keys_toml(once="key"))
     config = """
         api_keys_file = "keys.toml"
+        cors_origins = ["https://a.example"]
         [quotas.once]
         requests_per_second = 0.001
         request_burst = 1
     """
     server = serve("--transport", "native", "--config", write_config(tmp_path, config))
-    sent = {"content_type": JSON, "authorization": "Bearer key"}
+    sent = {"content_type": JSON, "authorization": "Bearer key", "origin": "https://a.example"}
     answers = [ask(server.target, COUNT, "POST", b"{}", **sent) for _ in range(3)]
     assert answers[-1].status == 429
     assert 900 < int(answers[-1].headers["retry-after"]) <= 1000
+    assert "retry-after" in answers[-1].headers["access-control-expose-headers"]

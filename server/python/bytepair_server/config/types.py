@@ -37,7 +37,7 @@ _ALLOWED: Final = {
     "tuple_type": "a list",
 }
 # RFC 6454, section 6.2; browsers write it in lower case.
-_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/\sA-Z]+")
+_ORIGIN: Final = re.compile(r"(?!http:.*:80$|https:.*:443$)[a-z][a-z0-9+.-]*://[^/\sA-Z]+")
 _ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[^]]+)\]|(?P<host>[^:\[\]]+)):(?P<port>[0-9]{1,5})")
 
 
@@ -83,7 +83,10 @@ def checked_origins(origins: tuple[str, ...]) -> tuple[str, ...]:
     """Raises ValueError unless each is "*" or as browsers write the origin of a page."""
     for origin in origins:
         if origin != "*" and not _ORIGIN.fullmatch(origin):
-            raise ValueError(f"{origin!r} must be *, or an origin such as https://app.example:8443")
+            raise ValueError(
+                f"{origin!r} must be *, or an origin such as https://app.example:8443, without a "
+                "path and without the default port"
+            )
     return origins
 
 
