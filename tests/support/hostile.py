@@ -15,7 +15,7 @@ from functools import cache, partial
 from time import monotonic, sleep
 from typing import Final
 
-from bytepair.v1 import stream_pb2, tokenizer_pb2
+from bytepair.v1 import context_pb2, stream_pb2, tokenizer_pb2
 
 from support.http2 import (
     CANCEL,
@@ -296,7 +296,7 @@ def large_headers(address: str, going: Going) -> int:
     return sent
 
 
-def _one_call(body: bytes) -> Callable[[str, Going], int]:
+def _one_call(body: bytes, rpc: str = "Count") -> Callable[[str, Going], int]:
     """Sends calls with this message, each on a separate connection."""
 
     def attack(address: str, going: Going) -> int:
@@ -304,12 +304,13 @@ def _one_call(body: bytes) -> Callable[[str, Going], int]:
         while going():
             with suppress(OSError), connection(address) as link:
                 link.sendall(
-                    frame(HEADERS, END_HEADERS, 1, headers("Count"))
-                    + frame(DATA, END_STREAM, 1, body)
+                    frame(HEADERS, END_HEADERS, 1, headers(rpc)) + frame(DATA, END_STREAM, 1, body)
                 )
                 sent += 1
                 link.settimeout(1)
-                link.recv(1 << 16)
+                # Until the answer: other frames come first.
+                while len(link.recv(1 << 16)) in range(1, 100):
+                    pass
         return sent
 
     return attack
@@ -359,6 +360,16 @@ def _once() -> Going:
 not_protobuf: Final = _one_call(message(b"\xff" * 64))
 not_utf8: Final = _one_call(message(b"\x0a\x0bcl100k_base\x12\x03a\xff\xfe"))
 
+#: A small message whose answer takes a thousand times as long as a count.
+costly_splits: Final = _one_call(
+    message(
+        context_pb2.SplitRequest(
+            encoding="cl100k_base", text="qz" * 8000, max_tokens=1
+        ).SerializeToString()
+    ),
+    "Split",
+)
+
 ATTACKS: Final[dict[str, Callable[[str, Going], int]]] = {
     "200 silent connections": silent_connections,
     "50 connections, a byte a second": slow_bytes,
@@ -375,4 +386,5 @@ ATTACKS: Final[dict[str, Callable[[str, Going], int]]] = {
     "random frames": random_frames,
     "invalid protobuf": not_protobuf,
     "invalid UTF-8": not_utf8,
+    "16 KB of one word, split into single tokens": costly_splits,
 }
