@@ -149,10 +149,11 @@ def test_the_status_decides_the_type_without_a_reason(
         assert "proxy says no" in str(error)
 
 
-def test_names_of_the_api_in_a_message_are_those_of_python(clients: Clients) -> None:
+@pytest.mark.parametrize("outer", ["config", "options"])
+def test_names_of_the_api_in_a_message_are_those_of_python(clients: Clients, outer: str) -> None:
     status = grpc.StatusCode.INVALID_ARGUMENT
-    message = "config.text: use BatchEncode or CountStream; Count as RecountStreams"
-    failed = details("INVALID_OPTION", status, {"field": "config.text"})
+    message = f"{outer}.text: use BatchEncode or CountStream; Count as RecountStreams"
+    failed = details("INVALID_OPTION", status, {"field": f"{outer}.text"})
     with ScriptedServer(fail(status, message, details=failed)) as server:
         error = call_that_fails(clients, server)
     assert str(error) == "text: use encode_batch() or count_stream(); Count as RecountStreams"

@@ -210,7 +210,17 @@ def test_an_estimated_count_is_marked_as_such(chats: RunningServer) -> None:
         (
             {"options": chat_pb2.ChatOptions(reasoning_effort="high")},
             "INVALID_OPTION",
-            {"field": "reasoning_effort"},
+            {"field": "options.reasoning_effort"},
+        ),
+        (
+            {"options": chat_pb2.ChatOptions(current_date="yesterday")},
+            "INVALID_OPTION",
+            {"field": "options.current_date"},
+        ),
+        (
+            {"options": chat_pb2.ChatOptions(format_options={"a": "b"})},
+            "INVALID_OPTION",
+            {"field": "options.format_options"},
         ),
     ],
 )
@@ -220,9 +230,10 @@ def test_an_invalid_chat_is_named_by_its_reason(
     request: dict[str, Any] = {"encoding": "o200k_harmony", "format": "harmony"}
     request |= {"messages": wire(CHAT)} | change
     info = failure(stub(chats).CountChat, chat_pb2.CountChatRequest(**request))
-
     assert info.reason == reason
     assert metadata.items() <= dict(info.metadata).items()
+    if reason == "INVALID_OPTION":
+        assert info.field == metadata["field"]
 
 
 def test_json_that_is_nested_too_deeply_is_said_to_be(chats: RunningServer) -> None:

@@ -196,7 +196,12 @@ def test_chunks_before_a_fault_come_first(server: RunningServer) -> None:
     assert [chunk.text for chunk in next(answers).chunks][:3] == ["a", " b", " c"]
     with pytest.raises(grpc.RpcError) as error:
         next(answers)
-    assert read(error.value).reason == "BUDGET_TOO_SMALL"
+    failed = read(error.value)
+    assert (failed.reason, failed.field) == ("BUDGET_TOO_SMALL", "config.max_tokens")
+    only_a_fault = context_pb2.SplitStreamRequest(config=config, text="🧠")
+    with pytest.raises(grpc.RpcError) as error:
+        next(server.stub.SplitStream(iter([only_a_fault])))
+    assert read(error.value).field == "config.max_tokens"
 
 
 @pytest.mark.parametrize("streams", [False, True])

@@ -55,8 +55,8 @@ _PYTHON_NAMES: Final = {
 } | {  # a name of one word may be a word of the message
     rpc.name: _method_name(rpc.name) for rpc in RPCS.values() if not rpc.name.istitle()
 }
-# Streams take their options in a message `config`.
-_CONFIG: Final = "config."
+# Streams take their options in a message `config`, and chats in a message `options`.
+_OUTER: Final = re.compile(r"\A(?:config|options)\.")
 _API_NAME: Final = re.compile(rf"\b({'|'.join(_PYTHON_NAMES)})\b")
 
 # gRPC's message for one that is too large; the prefix says that the client rejected it.
@@ -85,7 +85,7 @@ def from_call(
         request_id=trailing.get(REQUEST_ID_KEY),
     )
     if "field" in error.metadata:
-        error.metadata["field"] = error.metadata["field"].removeprefix(_CONFIG)
+        error.metadata["field"] = _OUTER.sub("", error.metadata["field"])
     if isinstance(error, errors.ResourceExhausted):
         error.retry_after = retry_after
     return error
@@ -167,5 +167,4 @@ def _message(
 
 
 def _in_python(message: str) -> str:
-    message = message.removeprefix(_CONFIG)
-    return _API_NAME.sub(lambda found: _PYTHON_NAMES[found[1]], message)
+    return _API_NAME.sub(lambda found: _PYTHON_NAMES[found[1]], _OUTER.sub("", message))

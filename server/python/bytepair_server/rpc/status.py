@@ -7,7 +7,7 @@ proto document the reasons.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, Final
 
@@ -24,6 +24,8 @@ MAX_QUOTED_CHARACTERS: Final = 128
 
 #: The example of a name for a call without one, where it is served.
 _EXAMPLE: Final = "gpt-4o"
+
+_CHAT_OPTIONS: Final = frozenset(field.name for field in fields(chat.ChatOptions))
 
 _ToFailure = Callable[[Any], Failure]
 
@@ -237,6 +239,13 @@ _found_in_message: Final = _special_token(
 
 _invalid_field: Final = _invalid("INVALID_OPTION", "{field}: {problem}", "field", field="{field}")
 
+
+def _invalid_option(error: engine.InvalidOption) -> Failure:
+    # The engine's options have the names of the request's fields; those of chats are in `options`.
+    path = "options." if error.option.partition(".")[0] in _CHAT_OPTIONS else ""
+    return _invalid_field(errors.InvalidField(path + error.option, error.problem))
+
+
 #: A row for each type; subclasses need their own.
 TABLE: Final[dict[type[Exception], _ToFailure]] = {
     engine.UnknownEncoding: _unknown_encoding,
@@ -300,10 +309,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
     ),
     errors.NoSplitPoint: _no_split_point,
     errors.InvalidField: _invalid_field,
-    # The engine's options have the names of the request's fields.
-    engine.InvalidOption: lambda error: _invalid_field(
-        errors.InvalidField(error.option, error.problem)
-    ),
+    engine.InvalidOption: _invalid_option,
     errors.SpecialTokenNotPermitted: _not_permitted,
     errors.Unauthenticated: _row(
         Code.UNAUTHENTICATED,

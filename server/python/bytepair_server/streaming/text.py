@@ -99,7 +99,7 @@ class TextSession(Session):
             return step()
         except InvalidUnicode as error:
             raise InvalidText("data", error.byte_offset) from None
-        except InvalidOption as error:
+        except (BudgetTooSmall, InvalidOption) as error:
             raise InConfig(error) from None
         except PieceTooLong as error:
             raise _unsplittable(error) from None
@@ -223,7 +223,10 @@ class SplitSession(TextSession):
             chunks = self._stream.before_fault
             if not chunks:
                 raise
-            self.fault = _unsplittable(error) if isinstance(error, PieceTooLong) else error
+            if isinstance(error, PieceTooLong):
+                self.fault = _unsplittable(error)
+            else:
+                self.fault = InConfig(error)
             self.over = True
         self.call.tokens += sum(chunk.count for chunk in chunks)
         return context_pb2.SplitStreamResponse(
