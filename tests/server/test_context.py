@@ -200,7 +200,7 @@ def test_chunks_before_a_fault_come_first(server: RunningServer) -> None:
     assert (failed.reason, failed.field) == ("BUDGET_TOO_SMALL", "config.max_tokens")
     only_a_fault = context_pb2.SplitStreamRequest(config=config, text="🧠")
     with pytest.raises(grpc.RpcError) as error:
-        next(server.stub.SplitStream(iter([only_a_fault])))
+        list(server.stub.SplitStream(iter([only_a_fault])))
     assert read(error.value).field == "config.max_tokens"
 
 
