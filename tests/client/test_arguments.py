@@ -94,6 +94,8 @@ def test_an_option_outside_its_domain(client: TokenizerClient, field: str, act: 
         ("max_response_bytes", {"max_response_bytes": -1}),
         ("max_request_bytes", {"max_request_bytes": sys.maxsize}),
         ("max_response_bytes", {"max_response_bytes": 2**31}),
+        ("user_agent", {"user_agent": "a\nb"}),
+        ("user_agent", {"user_agent": "é"}),
         ("keepalive", {"keepalive": 0}),
         ("keepalive", {"keepalive": 1e8}),
     ],

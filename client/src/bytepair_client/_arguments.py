@@ -69,7 +69,7 @@ def not_bytes(value: Any) -> Any:
 def positive(field: str, value: float | None, *, none: str, most: float = 1e9) -> float | None:
     """Return `value` if it is positive and at most `most`, or None. `none` says in the error what
     None means. gRPC takes a deadline in some hundred years for one that has passed."""
-    if not isinstance(value, int | float | None):
+    if isinstance(value, bool) or not isinstance(value, int | float | None):
         raise TypeError(f"{field} must be a number or None, not {type(value).__name__}")
     if value is not None and not 0 < value <= most:
         raise invalid(field, f"must be a number above 0 and at most {most:.0f}, or None for {none}")
@@ -83,7 +83,7 @@ def chosen_timeout(default: float | None, timeout: Timeout) -> float | None:
 
 def checked_size(field: str, size: int, *, most: float = math.inf) -> int:
     """Return `size` if it is at least 1 and at most `most`."""
-    if not isinstance(size, int):
+    if isinstance(size, bool) or not isinstance(size, int):
         raise TypeError(f"{field} must be an int, not {type(size).__name__}")
     if size < 1:
         raise invalid(field, "must be at least 1")

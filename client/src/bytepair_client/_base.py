@@ -119,6 +119,8 @@ class BaseClient(ABC):
         self._metadata = options.call_metadata(api_key, metadata)
         self._max_request_bytes = max_request_bytes
         self._max_attempts = checked_size("max_attempts", max_attempts)
+        if not isinstance(wait_for_quota, bool):
+            raise TypeError(f"wait_for_quota must be a bool, not {type(wait_for_quota).__name__}")
         self._waits_for_quota = wait_for_quota
         rate = positive("max_requests_per_second", max_requests_per_second, none="no limit")
         self._rate_limiter = RateLimiter(rate)

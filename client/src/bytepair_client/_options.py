@@ -197,6 +197,8 @@ def channel_arguments(
     """The arguments of a gRPC channel. Raises InvalidOption."""
     checked_size("max_request_bytes", max_request_bytes, most=_MAX_INT)
     checked_size("max_response_bytes", max_response_bytes, most=_MAX_INT)
+    if user_agent is not None and not (user_agent.isascii() and user_agent.isprintable()):
+        raise invalid("user_agent", "must be printable ASCII, without line ends")
     own = f"bytepair-client/{__version__} python/{platform.python_version()}"
     arguments: list[tuple[str, str | int]] = [
         ("grpc.service_config", _SERVICE_CONFIG),

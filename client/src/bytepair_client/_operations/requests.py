@@ -94,9 +94,11 @@ def prepared(
 
 
 def set_field(message: Message, name: str, value: Any) -> None:
-    """Set one field from an argument; None leaves it unset. Raises InvalidOption."""
+    """Set one field from an argument; None leaves it unset. Raises InvalidOption, TypeError."""
     if value is not None and name in _WIRE:
         value = _WIRE[name](value)
+    if value is None and name == "max_tokens":  # it has no default
+        raise TypeError("max_tokens must be an int, not NoneType")
     if value is None:
         return
     kind: Any = type(message)  # mypy takes no class of messages for hashable
