@@ -280,6 +280,15 @@ def test_an_async_client_may_be_made_before_its_loop() -> None:
         assert asyncio.run(main()) == 7
 
 
+def test_an_async_client_belongs_to_the_loop_of_its_first_call() -> None:
+    with ScriptedServer() as server:
+        client = AsyncTokenizerClient(server.target, encoding="e")
+        assert asyncio.run(client.count("text")) == 7
+        for call in (client.count("text"), anext(client.decode_stream([1]))):
+            with pytest.raises(RuntimeError, match=r"^AsyncTokenizerClient\(.* another event loop"):
+                asyncio.run(call)
+
+
 def test_cancelling_a_task_cancels_its_call() -> None:
     held = Held()
 

@@ -229,6 +229,7 @@ class AsyncTokenizerClient(BaseClient):
 
     _grpc: ClassVar = grpc.aio
     _event: ClassVar = asyncio.Event
+    _loop: asyncio.AbstractEventLoop | None = None  # of the first call
 
     encode = async_plain(encoding.encode)
     encode_with_offsets = async_plain(encoding.encode_with_offsets)
@@ -273,6 +274,13 @@ class AsyncTokenizerClient(BaseClient):
 
     async def __aexit__(self, *error: object) -> None:
         await self.close()
+
+    def _start(self, method: Method[Any, Any], request: object, seconds: float | None) -> Any:
+        loop = asyncio.get_running_loop()
+        if self._loop not in (None, loop):
+            raise RuntimeError(f"{self} belongs to another event loop: make one client per loop")
+        self._loop = loop
+        return super()._start(method, request, seconds)
 
     async def _send(self, method: Method[Any, Any], payload: bytes, seconds: float | None) -> Any:
         return await self._wait(self._start(method, payload, seconds))
