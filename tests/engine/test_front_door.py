@@ -10,6 +10,7 @@ import sys
 from importlib.resources import files
 from itertools import islice, product
 from pathlib import Path
+from typing import Any
 
 import bytepair_engine
 import pytest
@@ -92,6 +93,30 @@ def test_other_files_are_rejected_with_the_fault(tmp_path: Path) -> None:
         EncodingSpec(name="x", file="x")  # type: ignore[arg-type]
     with pytest.raises(VocabularyError, match="its name is not Unicode"):
         load_encoding("\ud800")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("special_tokens", {"<a>": 2e5}),
+        ("special_tokens", {"<a>": "200000"}),
+        ("special_tokens", {"<a>": True}),
+        ("special_tokens", {5: 200000}),
+        ("special_tokens", ["<a>"]),
+        ("special_tokens", None),
+        ("also_special", "abc"),
+        ("also_special", [5]),
+        ("aliases", "abc"),
+        ("pattern", 5),
+        ("format", "toml"),
+        ("extends", 5),
+        ("sha256", "5"),
+        ("fingerprint", 5),
+    ],
+)
+def test_a_declaration_with_a_value_of_a_wrong_type_is_rejected(option: str, value: Any) -> None:
+    with pytest.raises(InvalidOption, match=f"^{option}: must be "):
+        EncodingSpec(name="x", **{option: value})
 
 
 @pytest.fixture(params=["built in", "extended", "renamed", "ranks", "pipeline"])

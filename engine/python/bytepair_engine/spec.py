@@ -27,7 +27,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, SupportsIndex
 
 from bytepair_engine.errors import InvalidOption, VocabularyError
 from bytepair_engine.formats.detect import FORMATS, Format
@@ -39,11 +39,14 @@ def _is_string(value: object) -> bool:
 
 
 def _is_strings(value: object) -> bool:
-    return isinstance(value, list) and all(map(_is_string, value))
+    return isinstance(value, list | tuple) and all(map(_is_string, value))
 
 
 def _is_ids(value: object) -> bool:
-    return isinstance(value, dict) and all(type(i) is int for i in value.values())
+    return isinstance(value, Mapping) and all(
+        isinstance(key, str) and isinstance(i, SupportsIndex) and not isinstance(i, bool)
+        for key, i in value.items()
+    )
 
 
 def _is_sha256(value: object) -> bool:
@@ -60,7 +63,7 @@ _KEYS: Final[dict[str, tuple[str, Callable[[object], bool]]]] = {
     "format": (f"one of {', '.join(FORMATS)}", lambda value: value in [*FORMATS]),
     "encoder_file": ("a file name", _is_string),
     "pattern": ("a known name or a regular expression", _is_string),
-    "special_tokens": ("a table from spelling to id", _is_ids),
+    "special_tokens": ("a table from spelling to id, an integer", _is_ids),
     "also_special": ("a list of tokens", _is_strings),
     "sha256": ("64 hexadecimal digits", _is_sha256),
     "fingerprint": ('"sha256:" and 64 hexadecimal digits', _is_fingerprint),
@@ -103,11 +106,15 @@ class EncodingSpec:
     extends: str | None = None
 
     def __post_init__(self) -> None:
-        """Raise InvalidOption if a file is not given as a path."""
-        for option in ("file", "encoder_file"):
+        """Raise InvalidOption if a value has a wrong type."""
+        for option, (kind, is_kind) in _KEYS.items():
             value = getattr(self, option)
-            if not isinstance(value, Path | None):
-                raise InvalidOption(option, f"must be a pathlib.Path, not a {type(value).__name__}")
+            if option in ("file", "encoder_file"):
+                if not isinstance(value, Path | None):
+                    problem = f"must be a pathlib.Path, not a {type(value).__name__}"
+                    raise InvalidOption(option, problem)
+            elif value is not getattr(type(self), option, ()) and not is_kind(value):
+                raise InvalidOption(option, f"must be {kind}")
 
     @classmethod
     def from_mapping(cls, name: str, table: Mapping[str, Any], base_dir: Path) -> EncodingSpec:
