@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy
 import pytest
 from bytepair_client import (
     AsyncTokenizerClient,
@@ -43,6 +44,7 @@ def client(clients: Clients) -> Iterator[TokenizerClient]:
         ("disallowed_special", lambda c: c.encode("a", disallowed_special={"<|endoftext|>"})),
         ("disallowed_special", lambda c: c.count("a", disallowed_special="none")),
         ("disallowed_special", lambda c: c.encode_batch(["a"], disallowed_special=["x"])),
+        ("disallowed_special", lambda c: c.encode("a", disallowed_special=numpy.array(["x", "y"]))),
         ("unit", lambda c: c.encode_with_offsets("a", unit="char")),
         ("limit", lambda c: c.count("a", limit=-1)),
         ("limit", lambda c: c.count_batch(["a"], limit=2**64)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import numpy
 import pytest
 from bytepair_engine import (
     Encoding,
@@ -101,6 +102,15 @@ def test_nothing_merges_across_a_special_token(load: Load) -> None:
     left, right = encoding.encode_ordinary("hel"), encoding.encode_ordinary("lo")
     text = "hel<|endoftext|>lo"
     assert encoding.encode(text, allowed_special="all") == [*left, 100257, *right]
+
+
+def test_an_array_is_not_accepted_as_a_collection(prefixes: Encoding) -> None:
+    for names in (numpy.array([]), numpy.array([A]), numpy.array([A, AB])):
+        given_names: Any = names
+        with pytest.raises(TypeError, match=r"^allowed_special .* not an array: use a list$"):
+            prefixes.encode(A, allowed_special=given_names)
+        with pytest.raises(TypeError, match=r"disallowed_special .* not an array: use a list$"):
+            prefixes.count(A, disallowed_special=given_names)
 
 
 def test_a_string_is_not_accepted_as_a_collection(load: Load) -> None:

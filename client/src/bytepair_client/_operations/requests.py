@@ -169,9 +169,9 @@ def wire_disallowed(disallowed: DisallowedSpecial) -> str:
 
     tiktoken also accepts a set of tokens. The service treats all tokens alike.
     """
-    if disallowed == "all":
+    if isinstance(disallowed, str) and disallowed == "all":  # an array compares its items
         return "reject"
-    if isinstance(disallowed, str) or not isinstance(disallowed, Collection) or disallowed:
+    if isinstance(disallowed, str) or not isinstance(disallowed, Collection) or len(disallowed):
         raise invalid(
             "disallowed_special",
             'must be "all" (a special token in the text is an error unless it is allowed) or () '

@@ -38,17 +38,25 @@ class SpecialSets:
             InvalidOption: An option is a string other than "all", or contains "".
             TypeError: An option is not a collection, or a name to disallow is not a string.
         """
-        if disallowed == "all":
-            if allowed in _EMPTY:
+        try:
+            rejects_all = disallowed == "all"
+            allows_none = allowed in _EMPTY
+            if allows_none and rejects_all:
                 return self._default
-            if allowed == "all":
-                return self._every, self.none
-            names = self._allowed(allowed)
-            return self._compiled(names), self._compiled(self._names - names)
-        if allowed in _EMPTY and disallowed in _EMPTY:
-            return self._nothing
-        names = self._names if allowed == "all" else self._allowed(allowed)
-        rejected = _checked("disallowed_special", disallowed)
+            if allows_none and disallowed in _EMPTY:
+                return self._nothing
+            allows_all = allowed == "all"
+        except ValueError:  # of an array, which compares each of its items
+            raise TypeError(
+                'allowed_special and disallowed_special must be "all" or a collection of strings, '
+                "not an array: use a list"
+            ) from None
+        if allows_all and rejects_all:
+            return self._every, self.none
+        names = self._names if allows_all else self._allowed(allowed)
+        rejected = (
+            self._names - names if rejects_all else _checked("disallowed_special", disallowed)
+        )
         return self._compiled(names), self._compiled(rejected)
 
     def _allowed(self, names: Collection[str]) -> frozenset[str]:
