@@ -291,8 +291,9 @@ def test_sequences_of_ids_are_read_by_their_items(load: Load) -> None:
     encoding = load("cl100k_base")
     assert encoding.decode(Boundless([15339, 1917])) == "hello world"
     for dtype in ("u2", "u4", ">u4", "i4", "i8", "u8"):
-        ids: Any = numpy.array([15339, 1, 1917], dtype=dtype)
+        ids = numpy.array([15339, 1, 1917], dtype=dtype)
         assert encoding.decode(ids[::2]) == "hello world"
+        assert encoding.decode_bytes(ids[::2]) == b"hello world"
         for shape in ((1, 3), (3, 1)):
             with pytest.raises(TypeError):
                 encoding.decode(ids.reshape(shape))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 from weakref import WeakValueDictionary
@@ -333,7 +333,7 @@ class Encoding(ContextMethods, TokenMethods):
 
     # Ids to text
 
-    def decode(self, ids: Sequence[int], *, errors: DecodeErrors = "replace") -> str:
+    def decode(self, ids: Collection[int], *, errors: DecodeErrors = "replace") -> str:
         """Decode ids into text; a special id becomes its spelling.
 
         Args:
@@ -354,7 +354,7 @@ class Encoding(ContextMethods, TokenMethods):
         except TypeError as error:
             raise TypeError(f"ids: {error}") from None
 
-    def decode_bytes(self, ids: Sequence[int]) -> bytes:
+    def decode_bytes(self, ids: Collection[int]) -> bytes:
         """Join the bytes of the tokens, which need not be UTF-8; b"" for no ids.
 
         Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Generic
 
 from bytepair_engine.backends import varint
@@ -19,7 +19,7 @@ class DerivedBackend(ABC, Generic[S]):
     def encode(self, text: str, allowed: S, disallowed: S) -> list[int]: ...
 
     @abstractmethod
-    def decode_bytes(self, ids: Sequence[int]) -> bytes: ...
+    def decode_bytes(self, ids: Collection[int]) -> bytes: ...
 
     def encode_array(self, text: str, allowed: S, disallowed: S) -> array[int]:
         return array("I", self.encode(text, allowed, disallowed))
@@ -39,7 +39,7 @@ class DerivedBackend(ABC, Generic[S]):
     ) -> list[int]:
         return [self.count(text, allowed, disallowed, limit) for text in texts]
 
-    def decode(self, ids: Sequence[int], errors: DecodeErrors) -> str:
+    def decode(self, ids: Collection[int], errors: DecodeErrors) -> str:
         return _decoded(self.decode_bytes(ids), errors)
 
 

@@ -8,7 +8,7 @@ text that may still contain lone surrogates, which it rejects.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal, Protocol, TypeVar
 
 OffsetUnit = Literal["byte", "code_point", "utf16"]
@@ -77,10 +77,10 @@ class Backend(Protocol[S]):
         self, texts: Sequence[Text], allowed: S, disallowed: S, limit: int | None
     ) -> list[int]: ...
 
-    def decode(self, ids: Sequence[int], errors: DecodeErrors) -> str:
+    def decode(self, ids: Collection[int], errors: DecodeErrors) -> str:
         """Raises UnknownTokenId, InvalidUnicode (strict only)."""
 
-    def decode_bytes(self, ids: Sequence[int]) -> bytes: ...
+    def decode_bytes(self, ids: Collection[int]) -> bytes: ...
 
     def token_id(self, token: bytes) -> int | None:
         """Return the id of an ordinary (not special) token; None for other bytes."""

@@ -72,7 +72,7 @@ special tokens.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 import regex
@@ -218,7 +218,7 @@ class ReferenceBackend(DerivedBackend[SpecialSet]):
             start += len(token)
         return ids, offsets
 
-    def decode_bytes(self, ids: Sequence[int]) -> bytes:
+    def decode_bytes(self, ids: Collection[int]) -> bytes:
         cancel.check()
         parts = []
         for index, token_id in enumerate(map(operator.index, ids)):

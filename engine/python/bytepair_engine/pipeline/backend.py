@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
@@ -151,7 +151,7 @@ class PipelineBackend(PipelineTable, DerivedBackend[NameSet]):
         # An unknown token can follow the tokens of later bytes.
         return [token_id for token_id, _, _ in found], list(accumulate(offsets, max))
 
-    def decode_bytes(self, ids: Sequence[int]) -> bytes:
+    def decode_bytes(self, ids: Collection[int]) -> bytes:
         state = DecoderState(self.pipeline.decoder)
         return state.feed(ids) + state.finish()
 

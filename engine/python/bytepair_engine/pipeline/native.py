@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -103,10 +103,10 @@ class NativePipelineBackend(PipelineTable, DerivedBackend["_core.PipelineNames"]
         """Return the counts of starts or ends of a text, as the core does."""
         return self._core.cut_counts(text, allowed, min(budget, sys.maxsize), front)
 
-    def decode(self, ids: Sequence[int], errors: DecodeErrors) -> str:
+    def decode(self, ids: Collection[int], errors: DecodeErrors) -> str:
         return self._core.decode(ids, errors)
 
-    def decode_bytes(self, ids: Sequence[int]) -> bytes:
+    def decode_bytes(self, ids: Collection[int]) -> bytes:
         return self._core.decode_bytes(ids)
 
 
