@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -132,7 +133,7 @@ def _print_result(
         f"{job.folder}: {job.name}.tiktoken, tokenizer.json, bytepair.toml"
         if not notes
         else f"{job.folder}: {job.name}.tiktoken, bytepair.toml",
-        f"to serve it: bytepair-server --config {job.folder / 'bytepair.toml'} "
+        f"to serve it: bytepair-server --config {shlex.quote(str(job.folder / 'bytepair.toml'))} "
         "--grpc-address 127.0.0.1:50051",
     ]
     sys.stdout.write("\n".join(lines) + "\n")
