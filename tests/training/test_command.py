@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import os
@@ -10,6 +11,7 @@ import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import bytepair_engine
 import pyarrow
@@ -67,7 +69,7 @@ def test_a_trained_vocabulary_is_served(
 def test_every_format_gives_the_same_table(shell: Command, tmp_path: Path) -> None:
     """One document per text. The distribution over files and the compression do not matter."""
     rows = "".join(json.dumps({"body": text}) + "\n" for text in TEXTS).encode()
-    (tmp_path / "a.jsonl").write_bytes(rows)
+    (tmp_path / "a.jsonl").write_bytes(codecs.BOM_UTF8 + rows)
     (tmp_path / "a.ndjson.gz").write_bytes(gzip.compress(rows))
     half = len(rows) // 2
     frames = [zstandard.ZstdCompressor().compress(part) for part in (rows[:half], rows[half:])]
@@ -142,6 +144,14 @@ def test_invalid_documents_are_reported_once(
     shell(*train, "--resume", errors=message)
 
 
+def in_parquet(texts: list[Any]) -> bytes:
+    """A Parquet file of a column."""
+    file = pyarrow.BufferOutputStream()
+    parquet.write_table(pyarrow.table({"text": texts}), file)
+    data: bytes = file.getvalue().to_pybytes()
+    return data
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -153,6 +163,8 @@ def test_invalid_documents_are_reported_once(
         ("a.zst", zstandard.ZstdCompressor().compress(b"a" * 50)[:4] + b"\x00" * 9, "incomplete"),
         ("a.parquet", b"PAR1 and no more", "a.parquet: not a Parquet file"),
         ("a.bin", b"PAR1", "a Parquet file; use --format parquet"),
+        ("b.parquet", in_parquet([b"a"]), "b.parquet, row 1: no text in column 'text', but binary"),
+        ("n.parquet", in_parquet(["a", None]), "row 2: no text in column 'text', but null"),
     ],
 )
 def test_bad_input(
@@ -169,7 +181,10 @@ def test_wrong_arguments(shell: Command, tmp_path: Path) -> None:
     few = ("train", "a.txt", "--vocab-size", "256", "--pattern", "gpt2", "--output", "out")
     shell(*few, "--special", "<s>", status=2, errors="must be from 257")
     shell("train", "a.txt", *USUAL, "--output", "o", "--resume", status=1, errors="no checkpoint")
-    shell("train", "a.txt", *USUAL, "--output", "out", errors="instead of 1,000")
+    made = shell("train", "a.txt", *USUAL, "--output", "out", errors="instead of 1,000")
+    assert "to serve it: bytepair-server --config out/bytepair.toml --grpc" in made
+    spaced = ("train", "a.txt", *USUAL, "--output", "a b/out")
+    assert "--config 'a b/out/bytepair.toml' --grpc" in shell(*spaced, errors="instead")
     shell("train", "a.txt", *USUAL, "--output", "out", status=1, errors="already")
     shell("extend", "cl100k_base", "--special", "x=3", "--output", "y", status=1, errors="its id 3")
     shell("extend", "r9k_base", "--special", "x", "--output", "y", status=1, errors="unknown enc")

@@ -158,6 +158,8 @@ class Documents:
         for number, line in enumerate(file, 1):
             text = self._decoded(line, name, offset)
             offset += len(line)
+            if text is not None and number == 1:
+                text = text.removeprefix("\ufeff")  # a byte order mark
             if text is None or not text.strip():
                 continue
             source = f"{shown(name)}, line {number}"

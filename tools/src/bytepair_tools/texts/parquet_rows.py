@@ -70,7 +70,11 @@ def parquet_rows(
                         texts = [None] * len(values)
                 for number, text in enumerate(texts, row + 1):
                     if not isinstance(text, kind):
-                        raise Failure(f"{shown(name)}, row {number}: no text in column {column!r}")
+                        value = values[number - row - 1]
+                        found = f"but {value.type}" if value.is_valid else "but null"
+                        raise Failure(
+                            f"{shown(name)}, row {number}: no text in column {column!r}, {found}"
+                        )
                 if kind is bytes:
                     rows = enumerate(texts, row + 1)
                     texts = [decode(data, f"{shown(name)}, row {number}") for number, data in rows]
