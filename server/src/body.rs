@@ -81,9 +81,10 @@ impl ReadAhead {
         self.has_stalled.get_or_insert_default().clone()
     }
 
-    /// Reads and drops the rest, up to a bound: an HTTP/1.1 peer that is still sending would treat
-    /// the end of the connection as an error and never see the answer.
+    /// Reads and drops the rest, up to a bound: a peer that is still sending may treat the end of an
+    /// HTTP/1.1 connection, or of an HTTP/2 stream (curl 7.88), as an error and never see the answer.
     pub async fn discard(&mut self) {
+        (self.caller, self.held) = (None, None);
         let mut left = DISCARDED_BYTES;
         while let Some(Ok(frame)) =
             std::future::poll_fn(|context| Pin::new(&mut *self).poll_frame(context)).await

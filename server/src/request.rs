@@ -281,7 +281,7 @@ async fn reject(
 ) -> Response<Body> {
     let is_prefixed = content_type(&parts.headers) != b"application/json"
         && content_type(&parts.headers) != b"application/proto";
-    if let (Some(body), true) = (body, parts.version < http::Version::HTTP_2) {
+    if let Some(body) = body {
         discard(body);
     }
     for name in ["grpc-encoding", "content-encoding", "content-length"] {

@@ -1,4 +1,4 @@
-//! Requests whose body does not arrive.
+//! Requests whose body does not arrive, or is dropped.
 
 mod service;
 
@@ -36,4 +36,23 @@ async fn a_call_of_grpc_web_whose_body_stalls_gets_a_status_of_its_protocol() {
     assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
     assert!(answer.contains("grpc-status: 4\r\n"), "{answer}");
     assert!(answer.contains("did not arrive in time"), "{answer}");
+}
+
+#[tokio::test]
+async fn the_body_of_a_rejected_call_is_read_and_not_counted_as_held() {
+    let shared = service::shared(service::settings(1 << 20));
+    let server = Server::new(shared.clone(), None);
+    let (mut link, theirs) = tokio::io::duplex(16 << 10);
+    tokio::spawn(server.shake_hands(theirs, "unix:".into(), None, ()));
+    let head = "POST /t.S/Unary HTTP/1.1\r\nhost: a\r\nconnect-timeout-ms: wrong";
+    let rest = "content-type: application/json\r\ncontent-length: 200000\r\n\r\n";
+    link.write_all(format!("{head}\r\n{rest}").as_bytes())
+        .await
+        .unwrap();
+    // Much more than the link and the connection hold.
+    link.write_all(&[b' '; 199_999]).await.unwrap();
+    let mut answer = [0; 12];
+    link.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 400");
+    assert_eq!(shared.peers.held(), 0);
 }

@@ -63,6 +63,28 @@ def test_an_unauthenticated_call_is_rejected_before_a_large_message_is_read(
     assert keyed.metric("bytepair_errors_total", **labels) == before + 1
 
 
+def test_a_rejected_call_over_http2_may_send_its_message(
+    keyed: RunningServer, pytestconfig: pytest.Config
+) -> None:
+    """curl 7.88 shows no answer if its stream is reset while it sends."""
+    if pytestconfig.getoption("--transport") == "grpcio":
+        pytest.skip("grpcio has no JSON")
+    fields = http2.headers("Count", content_type="application/json")
+    with http2.connection(keyed.target) as link:
+        link.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, 1, fields))
+        received = http2.frames(link)
+        assert any(kind == http2.DATA for kind, *_ in received)  # the answer
+        link.sendall(http2.frame(http2.DATA, http2.END_STREAM, 1, b"{}"))
+        link.sendall(http2.frame(http2.PING, 0, 0, b"the last"))
+        kinds = []
+        for kind, _, payload, _ in received:
+            kinds.append(kind)
+            if payload == b"the last":
+                break
+    assert kinds[-1] == http2.PING
+    assert http2.RST_STREAM not in kinds
+
+
 def test_an_authenticated_caller_may_send_slowly(keyed: RunningServer) -> None:
     with http2.connection(keyed.target) as link:
         said = http2.frame(http2.HEADERS, http2.END_HEADERS, 1, http2.headers("Count", key=KEY))
