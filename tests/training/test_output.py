@@ -18,7 +18,7 @@ from bytepair_engine import (
     load_encoding,
 )
 from bytepair_engine.extending import extend_encoding, ordinary_tokens
-from bytepair_engine.training.counting import Counting
+from bytepair_engine.training.counting import Counting, counts_of
 from bytepair_engine.training.merging import Trained, merge_counts
 from bytepair_engine.training.output import configuration, rank_file
 from bytepair_engine.training.settings import TrainingSettings
@@ -80,6 +80,17 @@ def test_a_pattern_with_another_meaning_in_huggingface_is_rejected(pattern: str)
     other = Trained(settings, trained.tokens, trained.merges, 1, 1, is_complete=True)
     with pytest.raises(TrainingError, match="may have another meaning"):
         tokenizer_json(other)
+
+
+@pytest.mark.parametrize("special", ["user", "u", "Ġuser", "Ġ"])
+def test_a_special_token_that_is_also_an_ordinary_one_is_rejected(special: str) -> None:
+    """Hugging Face gives it the ordinary token's id. `Ġuser` is how its files write ` user`."""
+    settings = TrainingSettings.checked(
+        vocab_size=265, pattern="gpt2", special_tokens=(special, "<|user|>")
+    )
+    trained = merge_counts(counts_of({b" user": 2, b"user": 2}), settings)
+    with pytest.raises(TrainingError, match=f"the special token {special!r}"):
+        tokenizer_json(trained)
 
 
 @pytest.mark.parametrize("pattern", ["gpt2", "deepseek_v3", r"\p{L}+|\"|\\", None])

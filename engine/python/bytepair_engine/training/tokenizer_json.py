@@ -30,9 +30,16 @@ def tokenizer_json(trained: Trained) -> str:
     """Write a tokenizer.json.
 
     Raises:
-        TrainingError: The pattern may have another meaning in Oniguruma.
+        TrainingError: The pattern may have another meaning in Oniguruma, or a special token is
+            spelled like an ordinary one.
     """
     tokens = [write_bytes(token) for token in trained.tokens]
+    for shared in sorted(trained.special_tokens.keys() & set(tokens)):
+        raise TrainingError(
+            f"Hugging Face's tokenizers would give the special token {shared!r} the id of the "
+            "ordinary token that is spelled like it",
+            "for a tokenizer.json, spell it as no text does, such as <|user|>",
+        )
     content: dict[str, Any] = {
         "version": "1.0",
         "truncation": None,
