@@ -27,13 +27,16 @@ from bytepair_engine.pipeline.definition import (
     Model,
     Normaliser,
     Pipeline,
+    Prefix,
     Prepend,
+    PreTokenizer,
     Ranks,
     Replace,
     Scores,
     Spacing,
     Split,
     Strip,
+    Substitute,
     Surround,
     UnicodeForm,
 )
@@ -166,8 +169,7 @@ def _rule_of_pipeline(
         return None
     for at, step in enumerate(steps):
         if step in words:
-            # It has to see characters.
-            known = step == Split(step.pattern) and ByteAlphabet() not in steps[:at]
+            known = step == Split(step.pattern) and not any(map(_changes_words, steps[:at]))
         else:
             known = isinstance(step, ByteAlphabet) or is_local(step)
         if not known:
@@ -180,6 +182,16 @@ def _rule_of_pipeline(
         rules.append(rule)
     pair = lru_cache(KEPT)(lambda a, b: all(rule(a, b) for rule in rules))
     return pair, bool(words)
+
+
+def _changes_words(step: PreTokenizer) -> bool:
+    """Whether a step may change letters, or put an apostrophe before them."""
+    match step:
+        case Substitute(" ", character) | Prefix(character):
+            return character == "'"
+        case Split():
+            return False
+    return True
 
 
 def _counts(pipeline: Pipeline) -> bool:
