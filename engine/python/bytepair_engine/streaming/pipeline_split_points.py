@@ -9,19 +9,22 @@ if all of these conditions hold:
   ends at the split or strips white space across it. No added token contains ab: so no token, even a
   skipped one, extends across it. The same holds for the last character that a becomes and the first
   that b becomes, because tokens can be searched in normalised text.
-- *Normalisers.* Prepend and Strip act at the ends of a stretch, and a is not white space. Lowercase
-  and Replace of one character act on each character separately. For Unicode normalisation, a and b
-  are starters that do not compose with the text before them, and b not with the text after it: so
-  both sides are normalised independently. SentencePiece's spacing only depends on whether a space
-  comes before a space.
+- *Normalisers.* Prepend and Strip act at the ends of a stretch, and what a becomes before them is
+  not white space. Lowercase and Replace of one character act on each character separately. For
+  Unicode normalisation, what a and b have become before it are starters that do not compose with
+  the text before them, and b not with the text after it: so both sides are normalised
+  independently. SentencePiece's spacing only depends on whether a space comes before a space.
 - *A published pattern*, if the pre-tokenizers end with one: the position is one of its split points
-  (docs/streaming.md). Its character classes are the same before and after NFC.
+  (docs/streaming.md) in the text that it sees, after the substitutions of earlier steps. NFC leaves
+  a and b unchanged if they stand alone; b may compose with the text after it, which keeps the
+  classes of patterns. Or b is a space, but no line end, before which any character that is not
+  white space ends a match, also a mark that may have composed.
 - *Otherwise* every pre-tokenizer sees single characters or words, or changes single characters. Let
   x be the last character that a becomes, and y the first that b becomes. x is a token, so it is not
   an unknown character, which could be fused or dropped. No token contains xy, or x and the first
   character of the replacement of an unknown y. A merge across the split would produce a token that
   contains it, so there is none. No piece that is a token becomes it without merging: beside more
-  text it would be others. Or b is white space, and no piece contains white space.
+  text it would be others. Or y is white space where a step removes white space from all pieces.
 
 SentencePiece. Text can be streamed into a model unless its dummy prefix is a suffix, or it tidies
 spaces and has user-defined symbols with spaces. A text is split between two characters *a* and *b*
@@ -34,7 +37,7 @@ empty, a space on *a*'s side, or unknown if adjacent unknown characters are one 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -72,7 +75,8 @@ ONE_CHARACTER: Final = regex.compile(
 WITHOUT_SPACE: Final = (Split(r"\s", "removed"), Split(_WORDS, "removed", inverted=True))
 
 #: Unlike for `str.isspace`, U+001C to U+001F are not white space.
-_SPACE: Final = regex.compile(r"\s+")
+_SPACE: Final = regex.compile(r"\s")
+_BLANK: Final = regex.compile(r"[^\S\r\n]")
 
 _BYTES: Final = 256
 
@@ -105,7 +109,8 @@ def pipeline_split_points(pipeline: Pipeline) -> SplitPoints | None:
     if pair is None:
         return None
     published = None if pattern is None else split_points_of(pattern)
-    return SplitPoints(_last(pair, published), _nothing_settled)
+    substitutes = [step for step in others if isinstance(step, Substitute)]
+    return SplitPoints(_last(pair, published, substitutes), _nothing_settled)
 
 
 def _joined_pattern(pipeline: Pipeline) -> str | None:
@@ -120,14 +125,17 @@ def is_local(step: object) -> bool:
     return isinstance(step, (Prefix, Substitute))
 
 
-def _last(pair: Pair, published: SplitPoints | None) -> Callable[[str, int], int]:
+def _last(
+    pair: Pair, published: SplitPoints | None, substitutes: Sequence[Substitute]
+) -> Callable[[str, int], int]:
     """Return a function that finds the last split point: one that both `pair` and the pattern
-    allow."""
+    allow, which sees the text after `substitutes`."""
 
     def last(text: str, end: int) -> int:
         end = min(end, len(text))
+        seen = text if published is None else _substituted(text, substitutes)
         while end > 1:
-            at = end - 1 if published is None else published.local(text, end)
+            at = end - 1 if published is None else published.local(seen, end)
             if at < 1 or pair(text[at - 1], text[at]):
                 return max(at, 0)
             end = at
@@ -136,47 +144,69 @@ def _last(pair: Pair, published: SplitPoints | None) -> Callable[[str, int], int
     return last
 
 
+def _substituted(text: str, substitutes: Iterable[Substitute]) -> str:
+    for step in substitutes:
+        text = text.replace(step.old, step.new)
+    return text
+
+
 def _nothing_settled(_text: str) -> int:
     return 0
 
 
-def _added_rule(pipeline: Pipeline, normal: Callable[[str], str] = str) -> Pair:
-    """Return the rule of added tokens: none extends across, ends at, or strips white space at the
-    position, in the original text and in text normalised by `normal`."""
+def _added_rule(pipeline: Pipeline) -> Pair:
+    """Return the rule of added tokens, for the original text and for normalised text: none extends
+    across, ends at, or strips white space at the position."""
     last = {token.content[-1] for token in pipeline.added} | {
         token.name[-1:] for token in pipeline.added
     }
     across = _bigrams(token.content for token in pipeline.added)
     across |= _bigrams(token.name for token in pipeline.added)
+    return lambda a, b: not a.isspace() and a not in last and a + b not in across
 
-    normal = lru_cache(_MAX_CACHED)(normal)
 
-    def apart(a: str, b: str) -> bool:
-        return not a.isspace() and a not in last and a + b not in across
-
-    def pair(a: str, b: str) -> bool:
-        if not apart(a, b):
-            return False
-        x, y = normal(a)[-1:], normal(b)[:1]
-        return (x, y) == (a, b) or apart(x, y)
-
-    return pair
+def _normalised_ends(pipeline: Pipeline, a: str, b: str) -> tuple[str, str] | None:
+    """Return the last character that a becomes and the first that b becomes, whatever stands before
+    and after them; None if that is not certain, or if there is none."""
+    for step in pipeline.normalisers:
+        match step:
+            case UnicodeForm() if not (
+                starts_cluster(a) and starts_cluster(b) and b not in composes_forwards()
+            ):
+                return None
+            case Strip() if a.isspace():
+                return None
+            case Spacing():
+                b = b.replace(" ", step.mark)
+            case Lowercase() | Replace() | UnicodeForm():
+                a, b = normalise_text(a, [step])[-1:], normalise_text(b, [step])[:1]
+        if not a or not b:
+            return None
+    return a, b
 
 
 def _pattern_pair_rule(pipeline: Pipeline) -> Pair | None:
     """Return the rule for a published pattern: its character classes are the same before and after
     composition."""
+    added = _added_rule(pipeline)
     if not pipeline.normalisers:
-        return _added_rule(pipeline)
+        return added
     if pipeline.normalisers != (UnicodeForm("NFC"),):
         return None
-    added = _added_rule(pipeline, lambda c: normalise_text(c, pipeline.normalisers))
     normalised = any(token.normalised for token in pipeline.added)
+    # Other steps depend on what a has become.
+    alone = all(isinstance(step, Prefix) for step in pipeline.pre_tokenizers[:-1])
 
+    @lru_cache(_MAX_CACHED)
     def pair(a: str, b: str) -> bool:
-        if not starts_cluster(b) or not added(a, b):
+        if not added(a, b) or not starts_cluster(b):
             return False
-        return not normalised or (starts_cluster(a) and b not in composes_forwards())
+        if normalised:
+            ends = _normalised_ends(pipeline, a, b)
+            if ends is None or not added(*ends):
+                return False
+        same = starts_cluster(a) and normalise_text(a + b, pipeline.normalisers) == a + b
+        return same or (alone and _BLANK.match(b) is not None)
 
     return pair
 
@@ -185,13 +215,11 @@ def _pair_rule(pipeline: Pipeline) -> Pair | None:
     """Return the rule without a published pattern: no token contains the results of both
     characters."""
     model = pipeline.model
-    known = all(map(_is_known, pipeline.normalisers))
+    spaced = any(isinstance(step, Spacing) for step in pipeline.normalisers)
+    known = all(map(_is_known, pipeline.normalisers)) and len(pipeline.normalisers) * spaced < 2
     if model.units != "characters" or model.whole_first or not known:
         return None
-    steps = [s for s in pipeline.normalisers if not isinstance(s, (Prepend, Strip, Spacing))]
     marks = {s.mark for s in pipeline.normalisers if isinstance(s, Spacing)}
-    composing = any(isinstance(s, UnicodeForm) for s in steps)
-    removes = any(step in WITHOUT_SPACE for step in pipeline.pre_tokenizers)
     across = _bigrams(token.decode() for token in model.tokens)
     across |= _bigrams(token.content for token in pipeline.added)
     # The tokens of bytes and of unknown characters start with these.
@@ -200,34 +228,22 @@ def _pair_rule(pipeline: Pipeline) -> Pair | None:
     by_score = isinstance(model.rule, Scores)  # then these tokens appear only after merging
     starts = set() if by_score else {spelling[i][0] for i in others}
     mapped = _mapped_rule(pipeline)
-
-    def normal(character: str) -> str:
-        text = normalise_text(character, steps)
-        return text.replace(" ", next(iter(marks))) if marks else text
-
-    def image(character: str) -> str:
-        text = normal(character)
-        for step in pipeline.pre_tokenizers:
-            if isinstance(step, Substitute):
-                text = text.replace(step.old, step.new)
-        return text
-
-    added = _added_rule(pipeline, normal)
+    added = _added_rule(pipeline)
 
     @lru_cache(_MAX_CACHED)
     def pair(a: str, b: str) -> bool:
-        if not added(a, b) or a in marks:
+        ends = _normalised_ends(pipeline, a, b)
+        if ends is None or not added(a, b) or not added(*ends) or a in marks:
             return False
         if mapped is not None:
             return mapped(a, b, across)
-        if composing and not (
-            starts_cluster(a) and starts_cluster(b) and b not in composes_forwards()
-        ):
-            return False
-        if removes and _SPACE.fullmatch(b) and _SPACE.fullmatch(image(b)) and image(a):
-            return True  # no piece contains white space
-        x, y = image(a)[-1:], image(b)[:1]
-        if model.prefix or model.suffix or not x or not y or x.encode() not in model.tokens:
+        x, y = ends
+        for step in pipeline.pre_tokenizers:
+            if step in WITHOUT_SPACE and _SPACE.match(y):
+                return True  # no piece contains white space
+            if isinstance(step, Substitute):
+                x, y = _substituted(x, [step]), _substituted(y, [step])
+        if model.prefix or model.suffix or x.encode() not in model.tokens:
             return False
         known = y.encode() in model.tokens
         if not known and model.unknown is None and len(model.byte_tokens) < _BYTES:
@@ -270,7 +286,7 @@ def _mapped_rule(pipeline: Pipeline) -> Callable[[str, str, set[str]], bool] | N
 def _is_known(step: object) -> bool:
     match step:
         case Replace():
-            return len(step.pattern.removeprefix("\\")) == 1 and step.pattern not in (".", "^", "$")
+            return ONE_CHARACTER.fullmatch(step.pattern) is not None
         case Spacing():
             # Kept strings are not tidied.
             spaced = step.tidy and any(" " in string for string in step.kept)
