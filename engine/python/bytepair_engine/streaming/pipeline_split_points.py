@@ -215,8 +215,7 @@ def _pair_rule(pipeline: Pipeline) -> Pair | None:
     """Return the rule without a published pattern: no token contains the results of both
     characters."""
     model = pipeline.model
-    spaced = any(isinstance(step, Spacing) for step in pipeline.normalisers)
-    known = all(map(_is_known, pipeline.normalisers)) and len(pipeline.normalisers) * spaced < 2
+    known = all(map(_is_known, pipeline.normalisers))
     if model.units != "characters" or model.whole_first or not known:
         return None
     marks = {s.mark for s in pipeline.normalisers if isinstance(s, Spacing)}
