@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -45,6 +46,8 @@ OTHERS = [
     r"[\w&&[^\d_]&&\S]+",
     r"[^\w&&[^e]]+",
     r"[a[-b]-]+",
+    r"(?i:[a-z]+)|\s",
+    r"(?i:is|i[n]|\x49a)",
 ]
 REFUSED = {
     r"a(b)\1": 4,
@@ -60,7 +63,17 @@ REFUSED = {
     r"(?~a)": 0,
     r"a(?i)b": 1,
     r"(?x: a)": 0,
-    r"(?i:strasse|ss)": 11,
+    r"(?i:strasse|ss)": 5,
+    r"(?i:s(?:s))": 8,
+    r"(?i:(?:s)\x73)": 9,
+    r"(?i:\x{df})": 4,
+    r"(?i)\u00df": 4,
+    "(?i:\\ß)": 4,
+    "(?i:a[ß])": 5,
+    r"(?i:[\u00c0-\u00ff])": 4,
+    "(?i:[z-a])": 4,
+    "(?i:ı)": 4,
+    "(?i:[ı])": 4,
     r"a*": 0,
     r"a|(?=b)|c": 0,
     r"(?:a?|b){2}|c": 0,
@@ -107,6 +120,14 @@ def test_hard_texts(pattern: str) -> None:
     for _ in range(100):
         text = "".join(rng.choice(HARD_CHARACTERS + HARD_PIECES) for _ in range(rng.randrange(12)))
         assert ours(pattern, text) == oracle(pattern, text), text
+
+
+@pytest.mark.parametrize("pattern", [*SAME[-3:], *OTHERS])
+def test_every_short_text(pattern: str) -> None:
+    for length in range(1, 4):
+        for letters in itertools.product("abiIİıſ's\n", repeat=length):
+            text = "".join(letters)
+            assert ours(pattern, text) == oracle(pattern, text), text
 
 
 @pytest.mark.slow

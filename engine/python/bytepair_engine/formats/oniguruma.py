@@ -9,7 +9,7 @@ The syntaxes agree on most constructs of split patterns. In Oniguruma, unlike he
   hexadecimal digit instead of a space;
 - a set can contain sets and `&&` (intersection);
 - the search continues elsewhere after an empty match;
-- `(?i)` lets one character match two, such as ß and ss.
+- `(?i)` lets one character match two, such as ß and ss, and `i` match only `i` and `I`.
 
 A construct that has no equivalent is rejected with its position. Oniguruma 6.9 and this engine
 both have Unicode 16.0; tests compare them for every code point.
@@ -17,7 +17,6 @@ both have Unicode 16.0; tests compare them for every code point.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Final
 
 import regex
@@ -30,7 +29,7 @@ _SAME_ESCAPES: Final = frozenset("nrtfvasSdD")
 _CASED: Final = frozenset("pPwWhSD")
 _PROPERTY: Final = regex.compile(r"\\[pP]\{(\^?)([A-Za-z_ -]+)\}")
 _HEXADECIMAL: Final = regex.compile(r"\\x(?:\{([0-9A-Fa-f]{1,8})\}|([0-9A-Fa-f]{1,2}))")
-_UNICODE: Final = regex.compile(r"\\u[0-9A-Fa-f]{4}")
+_UNICODE: Final = regex.compile(r"\\u([0-9A-Fa-f]{4})")
 _INTERVAL: Final = regex.compile(r"\{(\d+)(,?)(\d*)\}|\{,(\d+)\}")
 _GROUP: Final = regex.compile(r"\(\?(?:([imx]*)(?:-([imx]*))?:|<?[=!]|>|<[A-Za-z_]\w*>)|\((?!\?)")
 #: A literal line feed would separate two patterns.
@@ -39,17 +38,17 @@ _WORD_IN_SET: Final = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}"
 _WORD: Final = _WORD_IN_SET + r"\u00b2\u00b3\u00b9\u00bc-\u00be"
 
 
-@cache
-def _folds() -> regex.Pattern[str]:
-    """Strings of several characters that match one character under `(?i)` in Oniguruma."""
-    folds = {
-        folded
-        for code in range(0x80, 0x20000)
-        if not 0xD800 <= code < 0xE000 and len(folded := chr(code).casefold()) > 1
-    }
-    return regex.compile("|".join(sorted(map(regex.escape, folds))))
-
-
+#: Characters that match a string of several under `(?i)` in Oniguruma; `ı`, which matches `I` here.
+_SPECIAL_FOLDS: Final = [
+    character
+    for character in map(chr, [*range(0x80, 0xD800), *range(0xF900, 0x10000)])
+    if len(character.casefold()) > 1 or character == "ı"
+]
+_FOLDS: Final = regex.compile(
+    "|".join(sorted({regex.escape(character.casefold()) for character in _SPECIAL_FOLDS}))
+)
+#: Rejects the characters that match `i` or `I` under `(?i)` here, but not in Oniguruma.
+_NO_TURKISH_I: Final = "(?-i:(?![İı]))"
 #: More than the minimum length of any supported pattern.
 _INFINITE: Final = 10**9
 
@@ -85,11 +84,15 @@ def translate(pattern: str) -> str:
     '(?:\\p{N}{1,3})+|(?:(?<![^\\n]))[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u00b2\\u00b3\\u00b9\\u00bc-\\u00be]'
     """
     written = _Translation(pattern).written()
-    try:
-        regex.compile(written)
-    except Exception as error:  # not only `regex.error`
-        raise PatternFault(0, f"it does not compile: {error}") from None
+    _compiled(written)
     return written
+
+
+def _compiled(pattern: str, position: int = 0) -> regex.Pattern[str]:
+    try:
+        return regex.compile(pattern)
+    except Exception as error:  # not only `regex.error`
+        raise PatternFault(position, f"it does not compile: {error}") from None
 
 
 class _Translation:
@@ -97,7 +100,7 @@ class _Translation:
         self._pattern = pattern
         self._at = 0
         self._ignoring_case = [False]  # for each open group
-        self._literal = ""  # adjacent literal characters, for (?i)
+        self._literal = ""  # literal characters under (?i) that may be adjacent
         self._out: list[str] = []
         self._last = 0  # start of the last item in `_out`
         self._groups: list[tuple[int, bool]] = []  # start of each open group; if it consumes text
@@ -113,7 +116,6 @@ class _Translation:
             self._emit("(?i)", 4, 0)
         while self._at < len(pattern):
             self._item(pattern[self._at])
-        self._check_folds()
         if self._groups:
             self._at = self._groups[-1][0]
             raise self._fault("an unclosed group")
@@ -133,10 +135,14 @@ class _Translation:
 
     def _item(self, character: str) -> None:
         if character == "\\":
-            written, length = self._escape(inside=False)
-            self._emit(written, length, 0 if self._pattern[self._at + 1] in "AzZ" else 1)
+            written, length, literal = self._escape(inside=False)
+            if literal:
+                self._emit_literal(literal, written, length)
+            else:
+                self._literal = ""
+                self._emit(written, length, 0 if self._pattern[self._at + 1] in "AzZ" else 1)
         elif character == "[":
-            self._check_folds()
+            self._literal = ""
             self._emit(*self._set())
         elif character == "(":
             self._open()
@@ -145,7 +151,7 @@ class _Translation:
         elif character in "*+?" or character == "{":
             self._repeat()
         elif character == "|":
-            self._check_folds()
+            self._literal = ""
             self._emit("|", 1, 0)
             minimum = self._minimums[-1]
             minimum[:] = min(minimum[:2]), 0, 0
@@ -154,65 +160,78 @@ class _Translation:
         elif character == "$":
             self._emit(r"(?:(?![^\n]))", 1, 0)
         elif character == ".":
-            self._check_folds()
+            self._literal = ""
             self._emit(".", 1)
         else:
+            self._emit_literal(character, _NEWLINE.get(character, character), 1)
+
+    def _emit_literal(self, character: str, written: str, length: int) -> None:
+        if self._ignoring_case[-1]:
             self._literal += character
-            self._emit(_NEWLINE.get(character, character), 1)
+            if found := _FOLDS.search(self._literal.casefold()):
+                raise self._fault(
+                    f"{found.group()!r} under (?i), which Oniguruma matches otherwise"
+                )
+            if character in "iI":
+                written = f"(?:{_NO_TURKISH_I}{character})"
+        self._emit(written, length)
 
-    def _check_folds(self) -> None:
-        if self._ignoring_case[-1] and (found := _folds().search(self._literal.casefold())):
-            raise self._fault(f"{found.group()!r} under (?i), which matches one character there")
-        self._literal = ""
-
-    def _escape(self, *, inside: bool) -> tuple[str, int]:
-        """Return the translation of an escape, and the length of the original."""
+    def _escape(self, *, inside: bool) -> tuple[str, int, str]:
+        """Return the translation of an escape, the length of the original, and the character that
+        it stands for: "" for a class or an anchor."""
         rest = self._pattern[self._at :]
         mark = rest[1:2]
         if self._ignoring_case[-1] and mark in _CASED:
             raise self._fault(f"\\{mark} under (?i), which has no effect on it in Oniguruma")
         if mark in _SAME_ESCAPES:
-            return rest[:2], 2
+            return rest[:2], 2, ""
         if found := _PROPERTY.match(rest):
             negated = (rest[1] == "P") != bool(found[1])
-            return rf"\{'P' if negated else 'p'}{{{found[2]}}}", found.end()
+            return rf"\{'P' if negated else 'p'}{{{found[2]}}}", found.end(), ""
         if found := _HEXADECIMAL.match(rest):
             code = int(found[1] or found[2], 16)
             if code >= 0x80 and found[2]:
                 raise self._fault("a single byte of a character")
             if code > 0x10FFFF:
                 raise self._fault("not a code point")
-            return f"\\U{code:08x}", found.end()
+            return f"\\U{code:08x}", found.end(), chr(code)
         if found := _UNICODE.match(rest):
-            return found.group(), found.end()
+            return found.group(), found.end(), chr(int(found[1], 16))
         if mark == "w":
-            return (_WORD_IN_SET if inside else f"[{_WORD}]"), 2
+            return (_WORD_IN_SET if inside else f"[{_WORD}]"), 2, ""
         if mark == "h":
-            return ("0-9A-Fa-f" if inside else "[0-9A-Fa-f]"), 2
+            return ("0-9A-Fa-f" if inside else "[0-9A-Fa-f]"), 2, ""
         if mark == "e":
-            return r"\x1b", 2
+            return r"\x1b", 2, ""
         if not inside:
             if mark == "A":
-                return rest[:2], 2
+                return rest[:2], 2, ""
             if mark == "z":
-                return r"\Z", 2
+                return r"\Z", 2, ""
             if mark == "Z":
-                return r"(?:\Z|(?=\n\Z))", 2
+                return r"(?:\Z|(?=\n\Z))", 2, ""
             if mark == "W":
-                return f"[^{_WORD}]", 2
+                return f"[^{_WORD}]", 2, ""
         if mark and mark.isascii() and not mark.isalnum():
-            self._literal += mark
-            return rest[:2], 2
+            return rest[:2], 2, mark
         if mark and not mark.isascii():
-            return mark, 2
+            return mark, 2, mark
         raise self._fault(f"\\{mark}" if mark else "a backslash at the end")
 
     def _set(self) -> tuple[str, int]:
         """Return the translation of a set, and the length of the original."""
         start = self._at
-        content, written = self._operands()
+        _, written = self._operands()
         length, self._at = self._at - start, start
-        return written if content is None else f"[{content}]", length
+        if self._ignoring_case[-1]:
+            members = _compiled(written, start)
+            for character in filter(members.match, _SPECIAL_FOLDS):
+                raise self._fault(
+                    f"a set with {character!r} under (?i), which Oniguruma matches otherwise"
+                )
+            if members.search("iI"):
+                written = f"(?:{_NO_TURKISH_I}{written})"
+        return written, length
 
     def _operands(self) -> tuple[str | None, str]:
         """Parse a set.
@@ -274,8 +293,7 @@ class _Translation:
                 raise self._fault("a range that starts with a set")
             after_set = False
             if character == "\\":
-                written, length = self._escape(inside=True)
-                self._literal = ""
+                written, length, _ = self._escape(inside=True)
                 content += written
                 self._at += length
                 continue
@@ -289,7 +307,6 @@ class _Translation:
         found = _GROUP.match(self._pattern, self._at)
         if not found:
             raise self._fault("an unsupported kind of group")
-        self._check_folds()
         on, off = found[1] or "", found[2] or ""
         if "x" in on + off:
             raise self._fault("the option x")
@@ -309,7 +326,6 @@ class _Translation:
         self._ignoring_case.append(ignoring)
 
     def _close(self) -> None:
-        self._check_folds()
         if not self._groups:
             raise self._fault("an unmatched closing parenthesis")
         self._ignoring_case.pop()
@@ -321,8 +337,6 @@ class _Translation:
     def _repeat(self) -> None:
         pattern = self._pattern
         if pattern[self._at] != "{":
-            self._literal = self._literal[:-1]
-            self._check_folds()
             length = 2 if pattern[self._at + 1 : self._at + 2] in ("?", "+") else 1
             if pattern[self._at] != "+":
                 self._repeat_minimum(0)
@@ -337,7 +351,6 @@ class _Translation:
         fixed = not found[4] and not found[2]
         if after == "?" and fixed:
             raise self._fault("{n}?, which makes the repetition optional in Oniguruma")
-        self._literal = ""
         self._repeat_minimum(int(found[1] or 0))
         self._out.append(interval)
         self._at = found.end()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import takewhile
 from typing import ClassVar, Final
 
 from bytepair_engine.chat.errors import InvalidChat
@@ -136,7 +135,7 @@ class _Qwen(ChatFormat):
         self._calls(layout, message)
 
     def _calls(self, layout: Layout, message: Message) -> None:
-        lead = any(message.parts)
+        lead = bool(message.text)
         for number, call in enumerate(message.tool_calls):
             if lead or number:
                 layout.add("\n")
@@ -190,16 +189,12 @@ class Qwen3(_Qwen):
         return layout
 
     def _assistant(self, layout: Layout, message: Message, *, is_last: bool, answers: bool) -> None:
-        parts = message.parts
+        content = message.text
         if answers and (is_last or message.reasoning is not None):
-            reasoning = (message.reasoning or "").strip("\n")
-            layout.add(THINK, f"\n{reasoning}\n", THINK_END, "\n\n")
-            # The template strips line breaks at the start of the content: of its first parts.
-            start = takewhile(lambda part: isinstance(part, str) and not part.strip("\n"), parts)
-            parts = parts[len(list(start)) :]
-            if parts and isinstance(parts[0], str):
-                parts = (parts[0].lstrip("\n"), *parts[1:])
-        layout.add(*parts)
+            layout.add(THINK, "\n" + (message.reasoning or "").strip("\n") + "\n", THINK_END)
+            layout.add("\n\n" + content.lstrip("\n"))
+        else:
+            layout.add(*message.parts)
         self._calls(layout, message)
 
 
