@@ -48,6 +48,8 @@ OTHERS = [
     r"[a[-b]-]+",
     r"(?i:[a-z]+)|\s",
     r"(?i:is|i[n]|\x49a)",
+    "\n^",
+    "a^|^b",
 ]
 REFUSED = {
     r"a(b)\1": 4,

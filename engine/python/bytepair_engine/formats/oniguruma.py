@@ -2,7 +2,8 @@ r"""Translate Oniguruma's regular expressions to the syntax of docs/patterns.md.
 
 The syntaxes agree on most constructs of split patterns. In Oniguruma, unlike here:
 
-- `^` and `$` match at every line, and `\Z` also matches before a final line feed;
+- `^` and `$` match at every line, but `^` not after a line feed that ends the text, and `\Z` also
+  matches before that line feed;
 - `(?m)` means `(?s)`, and there is no multi-line option;
 - `{n,m}+` repeats the repetition instead of being possessive; `{n}?` makes it optional;
 - `\w` lacks two joiners, and outside sets includes six number signs of Latin-1; `\h` is a
@@ -81,7 +82,7 @@ def translate(pattern: str) -> str:
         PatternFault: A construct has no known equivalent, or the pattern does not compile.
 
     >>> translate(r"\p{N}{1,3}+|^\w")
-    '(?:\\p{N}{1,3})+|(?:(?<![^\\n]))[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u00b2\\u00b3\\u00b9\\u00bc-\\u00be]'
+    '(?:\\p{N}{1,3})+|(?:\\A|(?<=\\n)(?!\\Z))[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u00b2\\u00b3\\u00b9\\u00bc-\\u00be]'
     """
     written = _Translation(pattern).written()
     _compiled(written)
@@ -156,7 +157,7 @@ class _Translation:
             minimum = self._minimums[-1]
             minimum[:] = min(minimum[:2]), 0, 0
         elif character == "^":
-            self._emit(r"(?:(?<![^\n]))", 1, 0)
+            self._emit(r"(?:\A|(?<=\n)(?!\Z))", 1, 0)
         elif character == "$":
             self._emit(r"(?:(?![^\n]))", 1, 0)
         elif character == ".":
