@@ -22,7 +22,7 @@ from bytepair_engine.chat.templates import TemplateFormat, load_template
 from bytepair_engine.chat.templates.format import MAX_SOURCE
 from bytepair_engine.errors import InvalidOption
 from support.chat_templates import CHATML, ENCODING, controls
-from support.chats import ADVERSARIAL, encoding_for
+from support.chats import ADVERSARIAL, Odd, encoding_for
 
 
 def test_a_template_renders_the_same_as_the_hand_written_format() -> None:
@@ -122,6 +122,13 @@ def test_a_token_that_only_some_chats_have_is_needed_for_these() -> None:
     assert count_chat(chat, encoding=base, format=chosen).count == 1
     with pytest.raises(ChatFormatMismatch):
         count_chat(chat, encoding=base, format=chosen, tools=[{"name": "f"}])
+
+
+def test_the_value_of_an_option_may_be_of_a_subclass_of_str() -> None:
+    chosen = TemplateFormat("mine", "{{ mode }}", options={"mode": ("a", "b")}, encodings=["t"])
+    options = ChatOptions(format_options={"mode": Odd("b")})
+    found = encode_chat([], encoding=ENCODING, format=chosen, options=options)
+    assert found.segments == ["b"]
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,17 @@ def encoding_for(format_name: str) -> Encoding:
 
 texts = st.lists(st.sampled_from(ADVERSARIAL) | st.text(max_size=5), max_size=3).map("".join)
 
+
+class Odd(str):
+    """Text that is written differently, as a member of an Enum is."""
+
+    def __str__(self) -> str:
+        return "odd"
+
+    def __format__(self, spec: str) -> str:
+        return "odd"
+
+
 #: The structure of a message: its role, and the fields that are set.
 Structure = dict[str, Any]
 

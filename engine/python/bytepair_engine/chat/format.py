@@ -210,7 +210,9 @@ class ChatFormat(ABC):
 
     def option(self, chat: Chat, key: str) -> str:
         """Return the value of one of the format's own options."""
-        return chat.options.format_options.get(key, self.option_values[key][0])
+        values = self.option_values[key]
+        given = chat.options.format_options.get(key, values[0])
+        return values[values.index(given)]  # `given` may be of a subclass of `str`
 
     def check_messages(self, chat: Chat) -> None:
         """Raise InvalidChat if the format does not support a role, a field or tools."""
