@@ -244,20 +244,6 @@ def test_an_argument_of_a_wrong_type_is_named(argument: str, other: Any) -> None
             fit_chat(**arguments | {"max_tokens": 10, name: value})
 
 
-def test_a_text_may_be_of_a_subclass_of_str() -> None:
-    """As numpy.str_ is, and the values of an Enum of str."""
-
-    class Text(str):
-        pass
-
-    given_chat: Any = {"encoding": get_encoding("o200k_harmony"), "format": "harmony"}
-    for content in ("one two three", ["one", " two", " three"]):
-        parts = Text(content) if isinstance(content, str) else [*map(Text, content)]
-        chat, same = [{"role": "user", "content": each} for each in (content, parts)]
-        assert count_chat([same], **given_chat) == count_chat([chat], **given_chat)
-        assert encode_chat([same], **given_chat).ids == encode_chat([chat], **given_chat).ids
-
-
 def test_advice_about_a_part_is_about_its_type() -> None:
     for part, advice in (
         ({"type": "counted_tokens", "tokens": -5}, "tokens must be an int of 0 or more"),

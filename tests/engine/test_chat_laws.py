@@ -10,15 +10,18 @@ from bytepair_engine.chat import (
     ChatOptions,
     Control,
     InvalidChat,
+    Message,
+    ToolCall,
     count_chat,
     encode_chat,
     get_chat_format,
     list_chat_formats,
 )
 from bytepair_engine.chat.counting import count_texts, read_chat
+from bytepair_engine.chat.messages import read_messages
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.chats import encoding_for, filled, structures, texts
+from support.chats import Odd, encoding_for, filled, structures, texts
 
 ENCODING_FORMATS = [name for name in list_chat_formats() if get_chat_format(name).encodes]
 
@@ -161,6 +164,32 @@ def test_tokens_that_the_caller_counted_are_added_and_make_an_estimate(name: str
         chat = [{"role": "user", "content": parts}]
         with pytest.raises(InvalidChat, match="part_not_supported"):
             encode_chat(chat, encoding=encoding_for(name), format=name)
+
+
+def odd(value: Any) -> Any:
+    """Return a value of a message with `Odd` instead of `str`."""
+    if isinstance(value, str):
+        return Odd(value)
+    if isinstance(value, dict):
+        return {Odd(key): odd(item) for key, item in value.items()}
+    if isinstance(value, Message | ToolCall):
+        return type(value)(*map(odd, value))
+    return type(value)(map(odd, value)) if type(value) in (list, tuple) else value
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list_chat_formats())
+@quick
+@given(data=st.data())
+def test_texts_may_be_of_a_subclass_of_str(name: str, data: Any) -> None:
+    messages = drawn(data, data.draw(structures(name)))
+    tools = [schema(data.draw(texts))] if get_chat_format(name).tools else None
+    given_chat: Any = {"encoding": encoding_for(name), "format": name, "disallowed_special": ()}
+    run: Any = encode_chat if get_chat_format(name).encodes else count_chat
+    expected = run(messages, tools=tools, **given_chat)
+    assert run(odd(messages), tools=odd(tools), **given_chat) == expected
+    parsed = read_messages(messages)
+    assert repr(read_messages(odd(parsed))) == repr(parsed)
 
 
 @pytest.mark.slow

@@ -79,6 +79,17 @@ def check_depth(value: object, limit: int = MAX_DEPTH) -> None:
     raise NotJson
 
 
+def exact(value: object) -> Any:
+    """Return a copy with the types that `parse` gives, such as `str` instead of a subclass, whose
+    `__format__` can give another text.
+
+    Raises:
+        NotJson: See `check_depth`.
+    """
+    check_depth(value)
+    return json.loads(dumps(value))
+
+
 def dumps(value: object) -> str:
     """Write JSON like Python's `json.dumps(value, ensure_ascii=False)`, which Hugging Face's
     `tojson` and mistral-common use."""

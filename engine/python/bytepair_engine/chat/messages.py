@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from bytepair_engine.chat import json_text
@@ -115,6 +116,9 @@ _TEXT_FIELDS: Final = (
 _FIELDS: Final = frozenset({"role", "content", "tool_calls", "reasoning_content", *_TEXT_FIELDS})
 _STRUCTURED: Final = ("system_content", "developer_content")
 
+#: The types of fields, parts and calls that contain no subclass of `str`.
+_EXACT: Final = frozenset({str, int, tuple, Structured, type(None)})
+
 #: Maximum number of characters of an unknown field that an error names.
 _MAX_NAME_LENGTH: Final = 64
 
@@ -140,7 +144,7 @@ def read_messages(messages: Sequence[Mapping[str, Any] | Message]) -> tuple[Mess
     """
     _check_list("messages", messages)
     return tuple(
-        message if isinstance(message, Message) else _message(index, message)
+        _exact_message(message) if isinstance(message, Message) else _message(index, message)
         for index, message in enumerate(messages)
     )
 
@@ -153,10 +157,8 @@ def _check_list(option: str, value: object) -> None:
 def _message(index: int, fields: Mapping[str, Any]) -> Message:
     if not isinstance(fields, Mapping):
         raise InvalidChat(index, "message", "not_an_object")
-    role, content = fields.get("role"), fields.get("content")
-    if not isinstance(role, str):
-        raise InvalidChat(index, "role", "not_a_string")
-    parts = (content,) if isinstance(content, str) else _parts(index, content)
+    role, content = _string(index, "role", fields.get("role")), fields.get("content")
+    parts = (_exact(content),) if isinstance(content, str) else _parts(index, content)
     # Fast path: most messages have no other fields.
     if len(fields) == 2 and "content" in fields:
         return Message(role, parts)
@@ -170,10 +172,34 @@ def _message(index: int, fields: Mapping[str, Any]) -> Message:
         value = fields.get(field)
         if field == "reasoning" and value is None:
             value = fields.get("reasoning_content")
-        if value is not None and not isinstance(value, str):
-            raise InvalidChat(index, field, "not_a_string")
-        texts[field] = value
+        texts[field] = None if value is None else _string(index, field, value)
     return Message(role, parts, tool_calls=_calls(index, fields.get("tool_calls")), **texts)
+
+
+def _exact(text: str) -> str:
+    """Return a text as `str` instead of a subclass, whose `__format__` can give another text."""
+    return text if type(text) is str else str.__str__(text)
+
+
+def _exact_message(message: Message) -> Message:
+    """Return a message without texts of subclasses of `str`."""
+    content, calls = message.content, message.tool_calls
+    if {*map(type, message), *map(type, content or ()), *map(type, chain(*calls))} <= _EXACT:
+        return message
+
+    def exact(fields: Iterable[Any]) -> Iterable[Any]:
+        return (_exact(field) if isinstance(field, str) else field for field in fields)
+
+    return Message(*exact(message))._replace(
+        content=None if content is None else tuple(exact(content)),
+        tool_calls=tuple(ToolCall(*exact(call)) for call in calls),
+    )
+
+
+def _string(index: int, field: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidChat(index, field, "not_a_string")
+    return _exact(value)
 
 
 def _parts(index: int, content: object) -> tuple[Part, ...] | None:
@@ -186,17 +212,17 @@ def _parts(index: int, content: object) -> tuple[Part, ...] | None:
 
 def _part(index: int, part: object) -> Part:
     if isinstance(part, str):
-        return part
+        return _exact(part)
     if isinstance(part, Mapping):
         kind = part.get("type")
         text = part.get("text")
         if kind == "text" and isinstance(text, str):
-            return text
+            return _exact(text)
         if kind == "counted_tokens" and type(part.get("tokens")) is int and part["tokens"] >= 0:
             return int(part["tokens"])
         if kind in _STRUCTURED:
-            with_json(index, "content", lambda: json_text.check_depth(dict(part)))
-            return Structured(str(kind), part)
+            fields = with_json(index, "content", lambda: json_text.exact(dict(part)))
+            return Structured(fields["type"], fields)
         advice = _PART_ADVICE.get(str(kind), "")
         raise InvalidChat(index, "content", "part_not_supported", advice)
     raise InvalidChat(index, "content", "part_not_supported")
@@ -216,15 +242,15 @@ def _call(index: int, call: object) -> ToolCall:
     function = call.get("function", call)
     if call.get("type") not in (None, "function") or not isinstance(function, Mapping):
         raise InvalidChat(index, "tool_calls", "not_a_function")
-    name, arguments = function.get("name"), function.get("arguments")
-    call_id = call.get("id") or ""
-    if not isinstance(name, str) or not isinstance(call_id, str):
-        raise InvalidChat(index, "tool_calls", "not_a_string")
+    name = _string(index, "tool_calls", function.get("name"))
+    call_id = _string(index, "tool_calls", call.get("id") or "")
+    arguments: Any = function.get("arguments")
     if not isinstance(arguments, str):
         with_json(index, "tool_calls", lambda: json_text.check_depth(arguments))
         arguments = json_text.dumps(arguments)
     else:
         with_json(index, "tool_calls", lambda: json_text.parse(arguments))
+        arguments = _exact(arguments)
     return ToolCall(call_id, name, arguments)
 
 
@@ -249,8 +275,7 @@ def _tool(index: int, tool: Mapping[str, Any] | str) -> Tool:
         text = tool
         document = with_json(index, "tools", lambda: json_text.parse(text))
     else:
-        document = tool
-        with_json(index, "tools", lambda: json_text.check_depth(document))
+        document = with_json(index, "tools", lambda: json_text.exact(tool))
     if not isinstance(document, Mapping):
         raise InvalidChat(index, "tools", "not_an_object")
     if "function" not in document:
