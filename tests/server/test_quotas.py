@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection
+from time import sleep
 
 import grpc
 import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
+from bytepair.v1.context_pb2 import SplitRequest
 from bytepair_server.auth.api_keys import Keys
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.quotas import Bucket, Quota, Quotas
@@ -17,6 +20,17 @@ from bytepair_server.errors import QuotaExceeded
 from bytepair_server.rpc.status import failure_of
 from bytepair_server.workers.shared_quotas import QuotaStore
 from support.failures import Failed, failure
+from support.http2 import (
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    HEADERS,
+    RST_STREAM,
+    connection,
+    frame,
+    headers,
+    message,
+)
 from support.keys import keys_toml, with_key
 from support.serving import RunningServer, write_config
 from support.streaming import (
@@ -31,7 +45,7 @@ from support.streaming import (
 #: One caller for each test, so that no test uses up another's quota.
 CALLERS = (
     *("free", "requests", "streamed", "under", "exact", "over", "large", "batch", "open", "busy"),
-    *("paced", "grouped", "threaded", "pieces", "json"),
+    *("paced", "grouped", "threaded", "pieces", "json", "reset"),
 )
 #: Rates so low that no quota refills within a test.
 SLOW = 0.001
@@ -53,6 +67,8 @@ request_burst = 2
 [quotas.open]
 open_streams = 2
 [quotas.busy]
+concurrent_requests = 1
+[quotas.reset]
 concurrent_requests = 1
 [quotas.paced]
 input_bytes_per_second = 1000
@@ -324,3 +340,30 @@ def test_the_delay_before_a_retry_is_rounded_up_to_a_millisecond(rate: int, told
     failed = failure_of(caught.value)
     assert failed is not None
     assert failed.message.endswith(f"try again in {told} s")
+
+
+def test_calls_that_are_reset_at_any_time_leave_the_quota(limited: RunningServer) -> None:
+    request = SplitRequest(encoding="cl100k_base", text="qz" * 2000, max_tokens=1)
+    costly = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="xyzzy" * 3000)
+    said = headers("Split", key="reset")
+    body = message(request.SerializeToString())
+    with connection(limited.target) as link:
+        for number in range(60):
+            stream = 2 * number + 1
+            others = [limited.stub.Count.future(costly, **with_key("free")) for _ in range(20)]
+            sleep(0.002)  # the event loop is busy now
+            link.sendall(
+                frame(HEADERS, END_HEADERS, stream, said) + frame(DATA, END_STREAM, stream, body)
+            )
+            sleep(0.0005 * (number % 8))
+            link.sendall(frame(RST_STREAM, 0, stream, struct.pack(">I", 8)))
+            for other in others:
+                other.result()
+    # The last ones may still run.
+    for _ in range(100):
+        try:
+            limited.stub.Count(costly, **with_key("reset"))
+            return
+        except grpc.RpcError:
+            sleep(0.1)
+    raise AssertionError("the quota is never free again")

@@ -140,7 +140,8 @@ class NativeTransport:
                     self._on_closed(*payload)
                 elif (call := self._calls.get(number)) is not None:
                     if kind == _CANCELLED:
-                        call.task.cancel()
+                        # After its first step: a task that never began would clean nothing up.
+                        self._loop.call_soon(call.task.cancel)
                     else:
                         call.happened(kind, payload)
             except Exception as error:  # one call's fault is no other's
