@@ -6,11 +6,12 @@ import asyncio
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
+from time import thread_time
 from typing import Any, TypeVar
 
 import pytest
 from bytepair_engine import Cancelled, cancel, get_encoding
-from bytepair_server.admission.executor import TURN_SECONDS, Executor
+from bytepair_server.admission.executor import MAX_PAUSED, TURN_SECONDS, Executor
 
 T = TypeVar("T")
 
@@ -145,9 +146,9 @@ def test_a_cancelled_function_is_never_called_and_is_freed_at_once() -> None:
 class Endless:
     """A function that runs until it is told to stop, and checks for cancellation."""
 
-    def __init__(self, executor: Executor, caller: str) -> None:
+    def __init__(self, executor: Executor, caller: str, size: int = LARGE) -> None:
         self.stopped, self.begun = threading.Event(), threading.Event()
-        self.task = asyncio.ensure_future(executor.run(caller, LARGE, self._run))
+        self.task = asyncio.ensure_future(executor.run(caller, size, self._run))
 
     def _run(self) -> str:
         self.begun.set()
@@ -174,18 +175,51 @@ def test_long_work_takes_turns_with_the_work_of_others() -> None:
     with_executor(1, use)
 
 
-def test_a_caller_s_next_work_begins_when_its_long_one_has_ended() -> None:
+def test_long_work_does_not_delay_the_next_of_its_caller() -> None:
     async def use(executor: Executor) -> None:
-        first, other = Endless(executor, "a"), Endless(executor, "b")
-        second = Endless(executor, "a")
-        await first.begins()
-        await other.begins()
-        for _ in range(20):
-            assert await executor.run("c", 1, int, "7") == 7
-        assert not second.begun.is_set()
-        for each in (first, second, other):
+        long = Endless(executor, "a")
+        await long.begins()
+        assert await executor.run("a", 1, int, "7") == 7
+        long.stopped.set()
+        assert await long.task == "stopped"
+
+    with_executor(1, use)
+
+
+def test_turns_are_shared_by_time_and_not_by_the_size_of_requests() -> None:
+    def work() -> int:
+        began = thread_time()
+        while thread_time() - began < 5 * TURN_SECONDS:
+            cancel.check()
+        return 7
+
+    async def use(executor: Executor) -> None:
+        small = Endless(executor, "a", size=1)
+        await small.begins()
+        assert await executor.run("b", 1 << 30, work) == 7
+        small.stopped.set()
+        await small.task
+
+    with_executor(1, use)
+
+
+def test_paused_work_is_bounded_and_its_threads_end() -> None:
+    async def use(executor: Executor) -> None:
+        several = [Endless(executor, str(number)) for number in range(MAX_PAUSED + 1)]
+        for each in several:
+            await each.begins()
+        late = Endless(executor, "late")
+        await asyncio.sleep(3 * TURN_SECONDS)
+        assert not late.begun.is_set()
+        assert executor.queued == MAX_PAUSED + 1
+        for each in (*several, late):
             each.stopped.set()
-            assert await each.task == "stopped"
+        assert await asyncio.gather(*(each.task for each in (*several, late)))
+        while computing() > 1:
+            await asyncio.sleep(TURN_SECONDS)
+
+    def computing() -> int:
+        return sum(each.name.startswith("compute_") for each in threading.enumerate())
 
     with_executor(1, use)
 

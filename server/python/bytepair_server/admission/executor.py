@@ -5,8 +5,8 @@ so a thread parses, computes and serializes it. The engine's compiled core relea
 interpreter's lock. The reference backend holds it and is slow, so all its requests go to threads.
 
 Requests wait in a queue that is fair between callers. One that has run for long waits in it again,
-before its caller's other requests: a few kilobytes of text can take seconds to split. If a caller
-cancels, its waiting request is removed and its running one is cancelled.
+because a few kilobytes of text can take seconds to split. If a caller cancels, its waiting request
+is removed and its running one is cancelled.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ TRIED_SECONDS: Final = 0.001
 QUIET_SECONDS: Final = 0.002
 #: Time after which a request that checks for cancellation lets those of others run.
 TURN_SECONDS: Final = 0.02
-#: Maximum paused requests: each keeps its thread. There is one for each caller.
-MAX_PAUSED: Final = 64
+#: What each further turn costs in the queue, in bytes.
+TURN_BYTES: Final = 1 << 20
+#: Maximum paused requests. Each keeps a thread and what it has made so far.
+MAX_PAUSED: Final = 16
 #: Time for cancelled requests to end.
 CLOSE_SECONDS: Final = 0.25
 
@@ -69,7 +71,8 @@ class Executor:
         self._paused: Final[set[_Job]] = set()
         #: Jobs for the threads; None ends one.
         self._handed: Final[SimpleQueue[_Job | None]] = SimpleQueue()
-        self._threads: Final[list[threading.Thread]] = []
+        self._threads: list[threading.Thread] = []
+        self._alive = 0  # those that have not been told to end
 
     def start(self) -> None:
         """Start the threads.
@@ -136,7 +139,8 @@ class Executor:
         name = f"compute_{len(self._threads)}"
         thread = threading.Thread(target=self._work, name=name, daemon=True)
         thread.start()
-        self._threads.append(thread)
+        self._alive += 1
+        self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
 
     def _advance(self) -> None:
         while len(self._queue) and len(self._given) < self._count:
@@ -161,6 +165,9 @@ class Executor:
         self._given.discard(job)
         self._paused.discard(job)  # it was cancelled meanwhile
         self._advance()
+        while self._alive > self._count + len(self._paused):
+            self._alive -= 1
+            self._handed.put(None)
         if not job.result.done():
             pass_on()
 
@@ -173,18 +180,27 @@ class Executor:
                 job.turn.wait()
 
     def _pause(self, job: _Job) -> None:
-        try:
-            if job.cancelled or len(self._paused) == MAX_PAUSED:
-                raise RuntimeError
-            if len(self._threads) == self._count + len(self._paused):
-                self._start_thread()
-        except RuntimeError:  # the system has no more
+        """Pause a request, unless the next one would need one thread too many."""
+        following = self._queue.first()
+        is_alone = job.cancelled or following is None
+        if is_alone or not (following in self._paused or self._has_free_thread()):
             job.turn.set()
             return
         self._given.discard(job)
         self._paused.add(job)
-        self._queue.put_first(job.caller, job.size, job)
+        self._queue.put(job.caller, TURN_BYTES, job)
         self._advance()
+
+    def _has_free_thread(self) -> bool:
+        """Whether a thread is free, or has been started."""
+        if self._alive == self._count + len(self._paused):
+            if len(self._paused) >= MAX_PAUSED:
+                return False
+            try:
+                self._start_thread()
+            except RuntimeError:  # the system has no more
+                return False
+        return True
 
 
 class _Job(CancelScope):

@@ -56,14 +56,6 @@ class FairQueue(Generic[T]):
         if len(items) == 1:
             self._push(caller)
 
-    def put_first(self, caller: str, cost: int, item: T) -> None:
-        """As `put`, before the caller's other items."""
-        self.put(caller, cost, item)
-        items = self._items[caller]
-        if len(items) > 1:
-            items.move_to_end(item, last=False)
-            self._push(caller)
-
     def first(self) -> T | None:
         """The next item, which stays in the queue; None if it is empty."""
         caller = self._first_caller()
