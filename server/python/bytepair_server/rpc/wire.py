@@ -46,7 +46,7 @@ except ImportError:
 
 #: Maximum strings and messages in which text that is not UTF-8 is found. A request may hold
 #: millions, and each takes microseconds.
-MAX_SEARCHED: Final = 1 << 16
+MAX_SEARCHED: Final = 1 << 12
 
 M = TypeVar("M", bound=Message)
 HasText = TypeVar("HasText", tokenizer_pb2.EncodeRequest, tokenizer_pb2.CountRequest)
