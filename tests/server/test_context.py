@@ -187,6 +187,13 @@ def stream(
     return [chunk for answer in answers for chunk in answer.chunks]
 
 
+def test_a_large_piece_is_split_as_the_whole_text(server: RunningServer) -> None:
+    text = "Straße, 東京 🙂. " * 3000
+    fields: dict[str, Any] = {"encoding": "cl100k_base", "max_tokens": 50}
+    whole = server.stub.Split(context_pb2.SplitRequest(text=text, **fields))
+    assert stream(server, text, fields, step=len(text.encode())) == list(whole.chunks)
+
+
 def test_chunks_before_a_fault_come_first(server: RunningServer) -> None:
     config = context_pb2.SplitStreamConfig(encoding="cl100k_base", max_tokens=1, with_text=True)
     text = "a b c 🧠 " + "d e f " * 100

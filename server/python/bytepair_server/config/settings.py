@@ -247,7 +247,8 @@ class Settings(BaseModel):
     """Maximum items in one batch call."""
     max_segments: Positive = 16_384
     """Maximum segments in one call, over all of its items."""
-    max_chunks: Annotated[Whole, Field(ge=1, le=1 << 24)] = 65_536
+    # Of 64 bytes each, if `max_input_bytes` are split.
+    max_chunks: Annotated[Whole, Field(ge=1, le=1 << 24)] = 16_384
     """Maximum chunks in one answer of Split."""
     # The largest built-in encoding has 1,091 special tokens.
     max_allowed_special: Positive = 2048

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -31,6 +32,8 @@ from bytepair_server.streaming.session import Session
 
 T = TypeVar("T")
 
+#: Bytes or characters that are split at once.
+PART: Final = 1 << 14
 #: The size of the longest special token in bytes, at least 1.
 _LONGEST: Final[WeakKeyDictionary[Encoding, int]] = WeakKeyDictionary()
 
@@ -208,7 +211,14 @@ class SplitSession(TextSession):
         )
 
     def _feed(self, piece: str | bytes) -> bytes:
-        return self._answer(lambda: self._stream.feed(piece)).SerializeToString()
+        # Part by part, so that few chunks are in memory at once: protobuf merges joined messages.
+        answers = []
+        for start in range(0, len(piece) or 1, PART):
+            part = piece[start : start + PART]
+            answers.append(self._answer(partial(self._stream.feed, part)).SerializeToString())
+            if self.over:
+                break
+        return b"".join(answers)
 
     def _last(self) -> bytes:
         answer = self._answer(self._stream.finish)
