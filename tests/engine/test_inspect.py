@@ -125,6 +125,18 @@ def test_tokens_of_a_list_are_found_and_long_runs() -> None:
         inspect(encoding, "", max_findings=-1)
 
 
+@pytest.mark.parametrize(
+    ("name", "index", "place"), [("default", 0, (0, 1)), ("suffix", -1, (1, 2))]
+)
+def test_a_space_that_the_encoding_adds_is_found_at_the_character_beside_it(
+    name: str, index: int, place: tuple[int, int], tmp_path: Path
+) -> None:
+    encoding, _ = other(name, tmp_path)
+    space = encoding.encode("h日")[index]
+    found = inspect(encoding, "h日", flagged=[space], codes=[FindingCode.FLAGGED_TOKEN])
+    assert [(f.start, f.end, f.token_id) for f in found.findings] == [(*place, space)]
+
+
 @pytest.mark.slow
 def test_many_tokens_of_a_list_are_found_in_linear_time() -> None:
     """In quadratic time they take minutes, and the test its time limit."""

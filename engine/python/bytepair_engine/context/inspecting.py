@@ -58,6 +58,8 @@ class FindingCode(IntEnum):
 class Finding:
     """A finding in a text.
 
+    A token of a space that the encoding adds to the text is found at the character beside it.
+
     Attributes:
         start: Its start, in code points.
         end: Its end, after `start`.
@@ -301,11 +303,13 @@ def _tokens(
     offsets.append(len(text.text))
     for index, token_id in enumerate(ids):
         if token_id in wanted:
-            # A token within a character is reported as the whole character.
-            after = index + 1
-            while offsets[after] <= offsets[index]:
+            # A token within a character is reported as the whole character. A token of a space that
+            # the encoding adds is reported as the character beside it, so one after the text as the
+            # last character.
+            start, after = min(offsets[index], len(text.text) - 1), index + 1
+            while offsets[after] <= start:
                 after += 1
-            yield Finding(offsets[index], offsets[after], code, token_id, special.get(token_id))
+            yield Finding(start, offsets[after], code, token_id, special.get(token_id))
 
 
 def _long_runs(text: _Text) -> Iterator[Finding]:
