@@ -33,6 +33,7 @@ _HEXADECIMAL: Final = regex.compile(r"\\x(?:\{([0-9A-Fa-f]{1,8})\}|([0-9A-Fa-f]{
 _UNICODE: Final = regex.compile(r"\\u([0-9A-Fa-f]{4})")
 _INTERVAL: Final = regex.compile(r"\{(\d+)(,?)(\d*)\}|\{,(\d+)\}")
 _GROUP: Final = regex.compile(r"\(\?(?:([imx]*)(?:-([imx]*))?:|<?[=!]|>|<[A-Za-z_]\w*>)|\((?!\?)")
+_ASSERTION: Final = regex.compile(r"\(\?<?[=!]|\\[AZ]")
 #: A literal line feed would separate two patterns.
 _NEWLINE: Final = {"\n": r"\n"}
 _WORD_IN_SET: Final = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}"
@@ -319,8 +320,12 @@ class _Translation:
         if on or off:
             flags = on.replace("m", "s") + ("-" + off.replace("m", "s") if off else "")
             written = f"(?{flags}:"
-        elif written == "(" or (written.startswith("(?<") and written[3] not in "=!"):
+        elif written.startswith("(?<") and written[3] not in "=!":
             written = "(?:"
+        elif written == "(" and any(
+            self._pattern.startswith("(?<!", start) for start, _ in self._groups
+        ):
+            raise self._fault("a capture in a negative lookbehind")
         self._emit(written, found.end() - self._at, 0)
         self._starts.append(start)
         self._minimums.append([_INFINITE, 0, 0])
@@ -337,6 +342,9 @@ class _Translation:
 
     def _repeat(self) -> None:
         pattern = self._pattern
+        repeated = "".join(self._out[self._last :])
+        if self._minimums[-1][2] == 0 and _ASSERTION.search(repeated):
+            raise self._fault("a repeat of what may be an assertion only")
         if pattern[self._at] != "{":
             length = 2 if pattern[self._at + 1 : self._at + 2] in ("?", "+") else 1
             if pattern[self._at] != "+":
