@@ -6,24 +6,19 @@ concatenation is a token, does not occur.
 
 The split pattern may not be portable: tokenizers runs it on another regex engine (Oniguruma), which
 interprets some constructs differently. Named patterns are written in an equivalent spelling. Any
-other pattern is written unchanged if it has no such construct, and rejected otherwise.
+other pattern is written only if the reader of such files would run it unchanged.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from typing import Any, Final
+from typing import Any
 
 from bytepair_engine.errors import TrainingError
+from bytepair_engine.formats.oniguruma import PatternFault, translate
 from bytepair_engine.pipeline.byte_alphabet import write_bytes
 from bytepair_engine.training.merging import Trained
-from bytepair_engine.vocabulary.patterns import ONIGURUMA_SPELLINGS, PATTERNS
-
-#: Possessive quantifiers, anchors, properties and classes that the engines interpret differently.
-_NOT_PORTABLE: Final = re.compile(
-    r"[*+?]\+|\{[\d,]+\}\+|(?<!\[)\^|\$|\\[^\W_pPsSrntdDwW]|\[\[|&&|\(\?[^:=!i]"
-)
+from bytepair_engine.vocabulary.patterns import ONIGURUMA_SPELLINGS
 
 
 def tokenizer_json(trained: Trained) -> str:
@@ -91,19 +86,26 @@ def _byte_level() -> dict[str, Any]:
 def _splits(pattern: str | None) -> list[dict[str, Any]]:
     if pattern is None:
         return []
-    portable = ONIGURUMA_SPELLINGS.get(pattern, pattern)
-    if pattern not in PATTERNS.values() and _NOT_PORTABLE.search(pattern):
-        raise TrainingError(
-            f"the split pattern {pattern!r} may have another meaning in Hugging Face's tokenizers",
-            "for a tokenizer.json, train with a named pattern, or without possessive quantifiers, "
-            "anchors and the like",
-        )
     return [
         {
             "type": "Split",
-            "pattern": {"Regex": line},
+            "pattern": {"Regex": ONIGURUMA_SPELLINGS.get(line) or _portable(line)},
             "behavior": "Isolated",
             "invert": False,
         }
-        for line in portable.split("\n")
+        for line in pattern.split("\n")
     ]
+
+
+def _portable(pattern: str) -> str:
+    try:
+        if (meaning := translate(pattern)) == pattern:
+            return pattern
+        difference = f"it is read as {meaning!r}"
+    except PatternFault as fault:
+        difference = str(fault)
+    raise TrainingError(
+        f"the split pattern {pattern!r} may have another meaning in Hugging Face's tokenizers: "
+        f"{difference}",
+        "for a tokenizer.json, train with a named pattern, or without such a construct",
+    )
