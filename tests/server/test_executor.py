@@ -11,7 +11,13 @@ from typing import Any, TypeVar
 
 import pytest
 from bytepair_engine import Cancelled, cancel, get_encoding
-from bytepair_server.admission.executor import MAX_PAUSED, TURN_SECONDS, Executor
+from bytepair_server.admission.executor import (
+    MAX_PAUSED,
+    MAX_REMEMBERED,
+    TURN_SECONDS,
+    UNTRIED_SECONDS,
+    Executor,
+)
 
 T = TypeVar("T")
 
@@ -78,6 +84,18 @@ def test_a_medium_request_is_tried_on_an_idle_event_loop() -> None:
     assert not alone.may_try(medium, now=10.0)
     alone.always_on_threads()
     assert not alone.may_try(0, now=20.0)
+
+
+def test_a_caller_is_not_tried_again_soon_after_a_long_try() -> None:
+    executor = Executor(1, INLINE)
+    assert executor.may_try_costly("a", now=1.0)
+    executor.remember_long_try("a", now=1.0)
+    assert not executor.may_try_costly("a", now=1.0 + UNTRIED_SECONDS / 2)
+    assert executor.may_try_costly("b", now=1.0)
+    assert executor.may_try_costly("a", now=1.0 + 2 * UNTRIED_SECONDS)
+    for number in range(MAX_REMEMBERED):
+        executor.remember_long_try(f"other {number}", now=1.0)
+    assert executor.may_try_costly("a", now=1.0)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -43,6 +43,11 @@ TRIED_SECONDS: Final = 0.001
 #: follow: otherwise the median of 1 KB calls beside 100 KB texts doubles (`make bench-service
 #: PARTS=beside`).
 QUIET_SECONDS: Final = 0.002
+#: Time without further tries of a caller's costly requests after one that took too long: those of a
+#: burst would delay small calls.
+UNTRIED_SECONDS: Final = 0.02
+#: Maximum number of callers of which the last such try is remembered.
+MAX_REMEMBERED: Final = 1024
 #: Time after which a request that checks for cancellation lets those of others run.
 TURN_SECONDS: Final = 0.02
 #: What each further turn costs in the queue, in bytes.
@@ -66,6 +71,7 @@ class Executor:
         self.inline_max_bytes = inline_max_bytes
         self.last_small = 0.0
         self._count: Final = threads
+        self._long_tries: Final[dict[str, float]] = {}
         self._queue: Final[FairQueue[_Job]] = FairQueue()
         self._given: Final[set[_Job]] = set()
         self._paused: Final[set[_Job]] = set()
@@ -95,6 +101,16 @@ class Executor:
     def may_try(self, size: int, now: float) -> bool:
         """Whether to try a count on the event loop for `TRIED_SECONDS`; `now` by `perf_counter`."""
         return size <= self.tried_max_bytes and now - self.last_small > QUIET_SECONDS
+
+    def may_try_costly(self, caller: str, now: float) -> bool:
+        """Whether to try a caller's costly request there."""
+        return now - self._long_tries.get(caller, 0.0) > UNTRIED_SECONDS
+
+    def remember_long_try(self, caller: str, now: float) -> None:
+        """Try no costly request of a caller for a while: one took longer than `TRIED_SECONDS`."""
+        if len(self._long_tries) == MAX_REMEMBERED:
+            self._long_tries.clear()
+        self._long_tries[caller] = now
 
     @property
     def queued(self) -> int:

@@ -73,6 +73,10 @@ class UnaryHandlers:
                 is_small = size <= executor.inline_max_bytes
                 if is_small:
                     executor.last_small = call.started
+                    if method.is_costly and not executor.may_try_costly(
+                        call.fairness_key, call.started
+                    ):
+                        return self._admit(incoming, call, method, outcomes)
                 elif not method.is_count or not executor.may_try(size, call.started):
                     return self._admit(incoming, call, method, outcomes)
                 if incoming.is_json:
@@ -90,6 +94,7 @@ class UnaryHandlers:
                         with CancelScope(TRIED_SECONDS):
                             answer = self._compute(method, request, call)
                 except Cancelled:
+                    executor.remember_long_try(call.fairness_key, perf_counter())
                     call.tokens = 0
                     entered, quota = quota, None
                     return self._admit(incoming, call, method, outcomes, entered)
