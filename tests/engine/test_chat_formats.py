@@ -189,6 +189,15 @@ def test_a_system_text_inside_a_message_has_its_own_span(
     assert encode_chat(chat, **given_chat).message_spans == spans
 
 
+@pytest.mark.parametrize("name", ["mistral-v1", "mistral-v2", "mistral-v3", "mistral-v7"])
+def test_mistral_joins_the_texts_of_a_system_message_by_empty_lines(name: str) -> None:
+    def ids(content: Any) -> list[int]:
+        chat = [{"role": "system", "content": content}, {"role": "user", "content": "u"}]
+        return encode_chat(chat, encoding=encoding_for(name), format=name).ids
+
+    assert ids(["a", "", "b"]) == ids("a\n\nb")
+
+
 def test_a_format_that_only_counts_returns_no_ids() -> None:
     with pytest.raises(InvalidOption, match="format"):
         encode_chat(COOKBOOK, encoding=get_encoding("o200k_base"), format="openai-chat")

@@ -55,6 +55,11 @@ class _Turn:
     message: Message
     results: int
 
+    @property
+    def text(self) -> str:
+        """The content of the message as one text; see `_text`."""
+        return _text(self.index, self.message)
+
 
 class MistralV1(ChatFormat):
     """v1: [INST] is text, and the system text is part of the first user message. No tools.
@@ -112,10 +117,10 @@ class MistralV1(ChatFormat):
         parts: list[tuple[int, str]] = [(turn.index, "[INST] ")]
         if turn.index == turn.users[0]:
             parts += _system_parts(turn.chat)
-        layout.add_shared([*parts, (turn.index, _text(turn) + " [/INST]")])
+        layout.add_shared([*parts, (turn.index, turn.text + " [/INST]")])
 
     def _assistant(self, layout: Layout, turn: _Turn) -> None:
-        layout.add(_text(turn))
+        layout.add(turn.text)
         self._close(layout, turn)
 
     def _close(self, layout: Layout, turn: _Turn) -> None:
@@ -156,7 +161,7 @@ class MistralV2(MistralV1):
         is_host = self.system_in_user and turn.index == turn.users[-1]
         parts = _system_parts(turn.chat) if is_host else []
         layout.add(INST)
-        layout.add_shared([*parts, (turn.index, _text(turn))])
+        layout.add_shared([*parts, (turn.index, turn.text)])
         layout.add(INST_END)
 
     def _assistant(self, layout: Layout, turn: _Turn) -> None:
@@ -173,7 +178,7 @@ class MistralV2(MistralV1):
         self._close(layout, turn)
 
     def _content(self, layout: Layout, turn: _Turn) -> None:
-        layout.add(_text(turn).rstrip(" "))
+        layout.add(turn.text.rstrip(" "))
 
     def _check_call(self, index: int, call: ToolCall) -> None:
         """Raise InvalidChat if the version cannot render a call."""
@@ -224,12 +229,12 @@ class MistralV7(MistralV3):
     system_in_user = False
 
     def _system(self, layout: Layout, turn: _Turn) -> None:
-        layout.add(SYSTEM, _text(turn), SYSTEM_END)
+        layout.add(SYSTEM, turn.text, SYSTEM_END)
 
     def _result(self, layout: Layout, turn: _Turn) -> None:
         message = turn.message
         call_id = _check_id(turn.index, "tool_call_id", message.tool_call_id)
-        layout.add(RESULTS, call_id, RESULT_CONTENT, _text(turn), RESULTS_END)
+        layout.add(RESULTS, call_id, RESULT_CONTENT, turn.text, RESULTS_END)
 
 
 class MistralV11(MistralV7):
@@ -260,7 +265,7 @@ class MistralV13(MistralV11):
         if turn.message.reasoning is None:
             super()._content(layout, turn)
         else:
-            layout.add(THINK, turn.message.reasoning, THINK_END, _text(turn))
+            layout.add(THINK, turn.message.reasoning, THINK_END, turn.text)
 
     def _calls(self, layout: Layout, calls: Sequence[ToolCall]) -> None:
         for call in calls:
@@ -274,24 +279,25 @@ class MistralV13(MistralV11):
         # Without ids, results must be in the order of the calls. mistral-common would sort them.
         if number >= len(calls) or calls[number].id != message.tool_call_id:
             raise InvalidChat(turn.index, "tool_call_id", "results_not_in_the_order_of_calls")
-        layout.add(RESULTS, _text(turn), RESULTS_END)
+        layout.add(RESULTS, turn.text, RESULTS_END)
 
 
 def _system_parts(chat: Chat) -> list[tuple[int, str]]:
     """Return the texts of the system messages, each with the separator after it."""
-    return [
-        (index, f"{message.text}\n\n")
+    texts = [
+        (index, _text(index, message))
         for index, message in enumerate(chat.messages)
-        if message.role == "system" and message.text
+        if message.role == "system"
     ]
+    return [(index, f"{text}\n\n") for index, text in texts if text]
 
 
-def _text(turn: _Turn) -> str:
+def _text(index: int, message: Message) -> str:
     """Return the content as one text; raise InvalidChat if a part is not text."""
     texts = []
-    for part in turn.message.content or ():
+    for part in message.parts:
         if not isinstance(part, str):
-            raise InvalidChat(turn.index, "content", "part_not_supported")
+            raise InvalidChat(index, "content", "part_not_supported")
         texts.append(part)
     return "\n\n".join(filter(None, texts)) if len(texts) > 1 else "".join(texts)
 
@@ -299,7 +305,7 @@ def _text(turn: _Turn) -> str:
 def _written(turn: _Turn, document: Callable[[Any], Any]) -> str:
     """Return the JSON of a document with the content of a result: parsed if it is JSON, else as
     text."""
-    text = _text(turn)
+    text = turn.text
     value: Any = text or {}
     try:
         with suppress(json.JSONDecodeError):
