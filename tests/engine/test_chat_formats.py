@@ -189,6 +189,30 @@ def test_a_system_text_inside_a_message_has_its_own_span(
     assert encode_chat(chat, **given_chat).message_spans == spans
 
 
+def test_qwen3_strips_the_line_breaks_before_the_first_part_with_other_characters() -> None:
+    def count(content: Any) -> int:
+        chat = [{"role": "user", "content": "q"}, {"role": "assistant", "content": content}]
+        return count_chat(chat, encoding=encoding_for("qwen3"), format="qwen3").count
+
+    counted = {"type": "counted_tokens", "tokens": 85}
+    assert count(["\n", "\n\nx"]) == count("x")
+    assert count(["\n", counted, "x"]) == count([counted, "x"])
+    assert count([counted, "\nx"]) > count([counted, "x"])
+
+
+@pytest.mark.parametrize("name", ["qwen2.5", "qwen3"])
+def test_qwen_begins_a_line_for_a_call_after_content_that_the_caller_counted(name: str) -> None:
+    chat = [
+        {"role": "assistant", "content": None, "tool_calls": [{"name": "f", "arguments": "{}"}]}
+    ]
+    parts = [{"type": "counted_tokens", "tokens": 85}]
+    alone, after = (
+        count_chat([{**chat[0], "content": content}], encoding=encoding_for(name), format=name)
+        for content in (None, parts)
+    )
+    assert after.count == alone.count + 85 + 1
+
+
 @pytest.mark.parametrize("name", ["mistral-v1", "mistral-v2", "mistral-v3", "mistral-v7"])
 def test_mistral_joins_the_texts_of_a_system_message_by_empty_lines(name: str) -> None:
     def ids(content: Any) -> list[int]:

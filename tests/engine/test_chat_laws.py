@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.chats import Odd, encoding_for, filled, structures, texts
 
+REJECTED = ("part_not_supported", "content_and_tool_calls")
 ENCODING_FORMATS = [name for name in list_chat_formats() if get_chat_format(name).encodes]
 
 quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -147,23 +148,46 @@ def test_a_stored_transcript_is_a_prefix_of_its_prompt(name: str, data: Any) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in list_chat_formats() if "mistral" not in n])
-def test_tokens_that_the_caller_counted_are_added_and_make_an_estimate(name: str) -> None:
-    def count(parts: list[Any]) -> Any:
-        chat = [{"role": "user", "content": parts}]
-        return count_chat(chat, encoding=encoding_for(name), format=name)
+@pytest.mark.parametrize("name", list_chat_formats())
+@quick
+@given(data=st.data())
+def test_tokens_that_the_caller_counted_are_added_or_rejected(name: str, data: Any) -> None:
+    messages = filled(data.draw(structures(name)), lambda: "x", lambda: "{}")
+    index = data.draw(st.integers(0, len(messages) - 1))
+    content = messages[index].get("content") or "x"
+    texts_of_message = [content] if isinstance(content, str) else content
+    first = data.draw(st.booleans())
+    given_chat: Any = {
+        "encoding": encoding_for(name),
+        "format": name,
+        "tools": [schema("x")]
+        if get_chat_format(name).tools and data.draw(st.booleans())
+        else None,
+        "options": ChatOptions(add_generation_prompt=data.draw(st.booleans())),
+    }
 
-    text = {"type": "text", "text": "hello"}
-    plain = count([text])
-    parts = [text, {"type": "counted_tokens", "tokens": 85}]
-    more = count(parts)
+    def chat(*counted: int) -> Any:
+        parts: Any = [{"type": "counted_tokens", "tokens": n} for n in counted]
+        parts = [*parts, *texts_of_message] if first else [*texts_of_message, *parts]
+        return [*messages[:index], {**messages[index], "content": parts}, *messages[index + 1 :]]
+
+    try:
+        plain, one, more = (count_chat(chat(*n), **given_chat) for n in ((), (1,), (86,)))
+    except InvalidChat as error:
+        if error.index != index or error.rule not in REJECTED:
+            raise
+        return
+    if plain.message_counts[index] == 0:  # the format drops the message
+        assert plain.count == more.count
+        return
     # Text ends at a part, so a single text may become two.
-    assert 85 <= more.count - plain.count <= 86
+    assert plain.count < one.count <= plain.count + 2
+    assert more.count == one.count + 85
+    assert more.message_counts[index] == one.message_counts[index] + 85
     assert more.accuracy == "estimate"
     if get_chat_format(name).encodes:
-        chat = [{"role": "user", "content": parts}]
         with pytest.raises(InvalidChat, match="part_not_supported"):
-            encode_chat(chat, encoding=encoding_for(name), format=name)
+            encode_chat(chat(1), **given_chat)
 
 
 def odd(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import ClassVar, Final
 
 from bytepair_engine.chat.errors import InvalidChat
@@ -135,7 +136,7 @@ class _Qwen(ChatFormat):
         self._calls(layout, message)
 
     def _calls(self, layout: Layout, message: Message) -> None:
-        lead = bool(message.text)
+        lead = any(message.parts)
         for number, call in enumerate(message.tool_calls):
             if lead or number:
                 layout.add("\n")
@@ -189,12 +190,16 @@ class Qwen3(_Qwen):
         return layout
 
     def _assistant(self, layout: Layout, message: Message, *, is_last: bool, answers: bool) -> None:
-        content = message.text
+        parts = message.parts
         if answers and (is_last or message.reasoning is not None):
-            layout.add(THINK, "\n" + (message.reasoning or "").strip("\n") + "\n", THINK_END)
-            layout.add("\n\n" + content.lstrip("\n"))
-        else:
-            layout.add(*message.parts)
+            reasoning = (message.reasoning or "").strip("\n")
+            layout.add(THINK, f"\n{reasoning}\n", THINK_END, "\n\n")
+            # The template strips line breaks at the start of the content: of its first parts.
+            start = takewhile(lambda part: isinstance(part, str) and not part.strip("\n"), parts)
+            parts = parts[len(list(start)) :]
+            if parts and isinstance(parts[0], str):
+                parts = (parts[0].lstrip("\n"), *parts[1:])
+        layout.add(*parts)
         self._calls(layout, message)
 
 

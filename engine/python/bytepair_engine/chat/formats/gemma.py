@@ -37,7 +37,7 @@ class Gemma(ChatFormat):
             layout.add(START, "model\n" if turn % 2 else "user\n")
             if turn == 0 and has_system:
                 layout.owner = 0
-                layout.add(chat.messages[0].text + "\n\n")
+                layout.add(*chat.messages[0].parts, "\n\n")
                 layout.owner = index
             for part in message.parts:
                 layout.add(part.strip() if isinstance(part, str) else part)
