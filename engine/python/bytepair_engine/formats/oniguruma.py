@@ -51,6 +51,8 @@ _FOLDS: Final = regex.compile(
 )
 #: Rejects the characters that match `i` or `I` under `(?i)` here, but not in Oniguruma.
 _NO_TURKISH_I: Final = "(?-i:(?![İı]))"
+#: Limit of docs/patterns.md.
+_DEEPEST: Final = 50
 #: More than the minimum length of any supported pattern.
 _INFINITE: Final = 10**9
 
@@ -309,6 +311,8 @@ class _Translation:
         found = _GROUP.match(self._pattern, self._at)
         if not found:
             raise self._fault("an unsupported kind of group")
+        if len(self._groups) == _DEEPEST:
+            raise self._fault(f"groups nested more than {_DEEPEST} deep")
         on, off = found[1] or "", found[2] or ""
         if "x" in on + off:
             raise self._fault("the option x")
@@ -342,8 +346,8 @@ class _Translation:
 
     def _repeat(self) -> None:
         pattern = self._pattern
-        repeated = "".join(self._out[self._last :])
-        if self._minimums[-1][2] == 0 and _ASSERTION.search(repeated):
+        last = self._out[self._last :] if self._minimums[-1][2] == 0 else []
+        if any(map(_ASSERTION.search, last)):
             raise self._fault("a repeat of what may be an assertion only")
         if pattern[self._at] != "{":
             length = 2 if pattern[self._at + 1 : self._at + 2] in ("?", "+") else 1
