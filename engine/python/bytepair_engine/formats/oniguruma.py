@@ -51,7 +51,7 @@ _FOLDS: Final = regex.compile(
 )
 #: Rejects the characters that match `i` or `I` under `(?i)` here, but not in Oniguruma.
 _NO_TURKISH_I: Final = "(?-i:(?![İı]))"
-#: Limit of docs/patterns.md.
+#: Limit of docs/patterns.md for groups; here also for sets in sets.
 _DEEPEST: Final = 50
 #: More than the minimum length of any supported pattern.
 _INFINITE: Final = 10**9
@@ -237,7 +237,7 @@ class _Translation:
                 written = f"(?:{_NO_TURKISH_I}{written})"
         return written, length
 
-    def _operands(self) -> tuple[str | None, str]:
+    def _operands(self, depth: int = 0) -> tuple[str | None, str]:
         """Parse a set.
 
         Returns:
@@ -250,10 +250,10 @@ class _Translation:
         if negated and self._ignoring_case[-1]:
             raise self._fault("a negated set under (?i)")
         self._at += negated
-        operands = [self._members()]
+        operands = [self._members(depth)]
         while pattern.startswith("&&", self._at):
             self._at += 2
-            operands.append(self._members())
+            operands.append(self._members(depth))
         if self._at == len(pattern):
             self._at = start
             raise self._fault("an unclosed set")
@@ -269,7 +269,7 @@ class _Translation:
         written = f"(?:{looks}(?:{either[0]}))" if looks else f"(?:{either[0]})"
         return None, f"(?:(?!{written})(?s:.))" if negated else written
 
-    def _members(self) -> tuple[str, list[str]]:
+    def _members(self, depth: int) -> tuple[str, list[str]]:
         """Parse the members of a set up to its end or `&&`: the content of one set, and
         expressions for the members that a set cannot contain."""
         pattern, first = self._pattern, self._at
@@ -286,7 +286,9 @@ class _Translation:
                     raise self._fault(r"a POSIX bracket or a nested set; write \[: for these")
                 if content.endswith("-") and not content.endswith(r"\-"):
                     raise self._fault("a range that ends with a set")
-                inner, written = self._operands()
+                if depth == _DEEPEST:
+                    raise self._fault(f"sets nested more than {_DEEPEST} deep")
+                inner, written = self._operands(depth + 1)
                 if inner is None or {inner[0], inner[-1]} & set("-&~|"):
                     others.append(written)
                 else:
