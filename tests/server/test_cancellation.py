@@ -12,7 +12,7 @@ import pytest
 from bytepair.v1 import text_pb2, tokenizer_pb2
 from conftest import Serve
 from support.serving import START_SECONDS, RunningServer
-from support.slow import ENDLESS, SLOW_FLAGS, WITHOUT_CORE, endless_count
+from support.slow import ENDLESS, SLOW_FLAGS, WITHOUT_CORE
 from support.streaming import CountRequest, count_config
 
 SMALL = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
@@ -81,20 +81,6 @@ def test_the_thread_is_free_for_the_next_call_at_once(
     give_up(slow_server)
     slow_server.wait_for_metric("bytepair_requests_total", 1, code="CANCELLED")
     assert slow_server.stub.Count(SMALL, timeout=START_SECONDS).count == 2
-
-
-def test_a_function_cancelled_before_it_gets_a_thread_never_starts(
-    slow_server: RunningServer,
-) -> None:
-    with endless_count(slow_server):
-        waiting = [slow_server.stub.Count.future(endless_request()) for _ in range(3)]
-        slow_server.wait_for_metric("bytepair_waiting_for_thread", 3)
-        for each in waiting:
-            each.cancel()
-        slow_server.wait_for_metric("bytepair_waiting_for_thread", 0)
-    assert slow_server.stub.Count(SMALL).count == 2
-    started = slow_server.metric("bytepair_caller_input_bytes_total")
-    assert started < 2 * len(ENDLESS)
 
 
 def test_bytes_in_flight_are_bounded_and_cancelled_calls_release_theirs(serve: Serve) -> None:

@@ -26,7 +26,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 from support.failures import failure
 from support.serving import START_SECONDS, RunningServer
-from support.slow import SLOW_FLAGS, WITHOUT_CORE, endless_count
+from support.slow import ENDLESS, SLOW_FLAGS, WITHOUT_CORE, endless_count
 
 ROOT = Path(__file__).parents[2]
 SECRET = "wombat-7391"
@@ -77,15 +77,15 @@ def test_calls_are_counted(serve: Serve) -> None:
 
 def test_an_abandoned_call_is_counted_as_cancelled(serve: Serve) -> None:
     server = serve(*SLOW_FLAGS, "--work-threads", "1", environment=WITHOUT_CORE)
-    small = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a")
+    endless = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=ENDLESS)
     cancelled = {"rpc": "Count", "code": "CANCELLED"}
     with endless_count(server) as running:
-        waiting = server.stub.Count.future(small)
+        waiting = server.stub.Count.future(endless)
         server.wait_for_metric("bytepair_waiting_for_thread", 1)
         assert server.metric("bytepair_in_flight") == 2
         waiting.cancel()
         server.wait_for_metric("bytepair_requests_total", 1, **cancelled)
-        expired = failure(server.stub.Count, small, timeout=1)
+        expired = failure(server.stub.Count, endless, timeout=1)
         assert expired.code is grpc.StatusCode.DEADLINE_EXCEEDED
         server.wait_for_metric("bytepair_requests_total", 2, **cancelled)
         assert not running.done()
