@@ -8,7 +8,7 @@ from datetime import datetime
 from types import MethodType
 from typing import Any, Final
 
-from jinja2 import nodes
+from jinja2 import Undefined, nodes
 from jinja2.compiler import CodeGenerator, Frame, operators
 from jinja2.exceptions import SecurityError, TemplateSyntaxError
 from jinja2.ext import Extension, loopcontrols
@@ -66,6 +66,21 @@ class _Namespace(Namespace):
 
     def __repr__(self) -> str:
         return "<Namespace>"
+
+
+class NotGiven(Undefined):
+    """A token that is not given. A template may test it; written as nothing, it would be missing
+    from the chat."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name=name)
+        self._advice = (
+            f"the template writes {name}, which is not given: add it to `variables`, as an empty "
+            "text if the model has none"
+        )
+
+    def __str__(self) -> str:
+        raise InvalidChat(None, "messages", "token_not_given", self._advice)
 
 
 class _Generator(CodeGenerator):

@@ -12,7 +12,7 @@ from traceback import walk_tb
 from types import CodeType
 from typing import Any, Final, Literal
 
-from jinja2 import TemplateError, TemplateSyntaxError, Undefined, meta, nodes
+from jinja2 import TemplateError, TemplateSyntaxError, meta, nodes
 from jinja2.environment import Template
 
 from bytepair_engine.chat.errors import BadTemplate, ChatFormatMismatch, InvalidChat, TemplateLimit
@@ -23,7 +23,7 @@ from bytepair_engine.chat.messages import Message
 from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.chat.templates.budget import Budget, limited
 from bytepair_engine.chat.templates.controls import pieces
-from bytepair_engine.chat.templates.environment import Environment
+from bytepair_engine.chat.templates.environment import Environment, NotGiven
 from bytepair_engine.chat.templates.traced import Traced
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import Cancelled, InvalidOption
@@ -68,21 +68,6 @@ class _Rendering:
 
 
 _RENDERING: Final[ContextVar[_Rendering]] = ContextVar("rendering")
-
-
-class _NotGiven(Undefined):
-    """A token that is not given. A template may test it; written as nothing, it would be missing
-    from the chat."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name=name)
-        self._advice = (
-            f"the template writes {name}, which is not given: add it to `variables`, as an empty "
-            "text if the model has none"
-        )
-
-    def __str__(self) -> str:
-        raise InvalidChat(None, "messages", "token_not_given", self._advice)
 
 
 def _entered(value: Any) -> None:
@@ -179,7 +164,7 @@ class TemplateFormat(ChatFormat):
             if key.endswith("_token") and key in used and isinstance(value, str) and value
         }
         self._not_given = {
-            key: _NotGiven(key)
+            key: NotGiven(key)
             for key in used - given.keys() - self.option_values.keys()
             if key.endswith("_token")
         }
