@@ -162,7 +162,7 @@ def test_a_cancelled_function_is_never_called_and_is_freed_at_once() -> None:
 
 
 class Endless:
-    """A function that runs until it is told to stop, and checks for cancellation."""
+    """A function that checks for cancellation until `stopped` is set."""
 
     def __init__(self, executor: Executor, caller: str, size: int = LARGE) -> None:
         self.stopped, self.begun = threading.Event(), threading.Event()

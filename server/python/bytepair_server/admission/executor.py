@@ -43,14 +43,14 @@ TRIED_SECONDS: Final = 0.001
 #: follow: otherwise the median of 1 KB calls beside 100 KB texts doubles (`make bench-service
 #: PARTS=beside`).
 QUIET_SECONDS: Final = 0.002
-#: Time without further tries of a caller's costly requests after one that took too long: those of a
-#: burst would delay small calls.
+#: After a try that took too long, the caller's costly requests go to threads for this time: else
+#: the tries of a burst would delay small calls.
 UNTRIED_SECONDS: Final = 0.02
-#: Maximum number of callers of which the last such try is remembered.
+#: Maximum number of callers whose last such try is remembered.
 MAX_REMEMBERED: Final = 1024
-#: Time after which a request that checks for cancellation lets those of others run.
+#: Time after which a running request lets waiting ones run, at its next check for cancellation.
 TURN_SECONDS: Final = 0.02
-#: What each further turn costs in the queue, in bytes.
+#: Cost in the queue of each further turn of a request, in bytes as the sizes of requests.
 TURN_BYTES: Final = 1 << 20
 #: Maximum paused requests. Each keeps a thread and what it has made so far.
 MAX_PAUSED: Final = 16
@@ -125,8 +125,8 @@ class Executor:
         for a running one is cancelled.
         """
         result = asyncio.get_running_loop().create_future()
-        job = _Job(partial(function, *args), caller, max(1, size), result, self._wait_for_turn)
-        self._queue.put(caller, job.size, job)
+        job = _Job(partial(function, *args), caller, result, self._wait_for_turn)
+        self._queue.put(caller, max(1, size), job)
         self._advance()
         try:
             answer: T = await result
@@ -232,13 +232,11 @@ class _Job(CancelScope):
         self,
         function: Callable[[], Any],
         caller: str,
-        size: int,
         result: asyncio.Future[Any],
         wait_for_turn: Callable[[_Job], None],
     ) -> None:
         super().__init__()
         self.caller: Final = caller
-        self.size: Final = size
         self.result: Final = result
         self.began = False
         self.turn: Final = threading.Event()

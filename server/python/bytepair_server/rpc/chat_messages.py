@@ -18,6 +18,7 @@ from bytepair_server.rpc import wire
 from bytepair_server.rpc.options import chosen
 from bytepair_server.rpc.wire import Named, take_named_texts
 
+#: Batches with more items are not read further to choose where they are computed.
 FEW_ITEMS: Final = 1024
 #: Beside these two fields a message rarely has others.
 _CONTENT: Final = chat_pb2.ChatMessage.CONTENT_FIELD_NUMBER
