@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import lru_cache
 from itertools import chain
 from typing import Final, Literal
 
@@ -9,6 +11,8 @@ from bytepair.v1 import context_pb2, text_pb2
 from bytepair_engine import InvalidOption, PieceTooLong, UnknownTokenId, cancel
 from bytepair_engine.backends.text_length import text_length
 from bytepair_engine.context import inspecting, splitting, truncating
+from bytepair_engine.context.boundaries import LEVELS, Level
+from bytepair_engine.context.splitting import DEFAULT_MIN_FILL_PERCENT, Chunk, SplitOptions
 from bytepair_engine.context.truncating import DEFAULT_START_PERCENT
 from bytepair_engine.context.truncation_search import Keep
 
@@ -19,15 +23,7 @@ from bytepair_server.config.settings import Settings
 from bytepair_server.errors import InputTooLarge, InvalidField, NoSplitPoint, PartTooShort
 from bytepair_server.rpc import limits
 from bytepair_server.rpc.call import Call
-from bytepair_server.rpc.content import record_special
-from bytepair_server.rpc.context_options import (
-    LEVEL_NUMBERS,
-    OFFSET_UNITS,
-    ChunkWriter,
-    converted,
-    cut_options,
-    split_options,
-)
+from bytepair_server.rpc.content import UNITS, Unit, record_special
 from bytepair_server.rpc.options import Options, chosen
 from bytepair_server.rpc.outcome import item_error
 from bytepair_server.rpc.wire import element, naming
@@ -39,7 +35,18 @@ MAX_MARKER_BYTES: Final = 1024
 
 _CODES: Final = {code.value: code for code in inspecting.FindingCode}
 _RESULTS: Final = context_pb2.BatchTruncateResponse.RESULTS_FIELD_NUMBER
+_KEEPS: Final[dict[int, Keep]] = {
+    context_pb2.KEEP_UNSPECIFIED: "start",
+    context_pb2.KEEP_START: "start",
+    context_pb2.KEEP_END: "end",
+    context_pb2.KEEP_BOTH: "both",
+}
+#: The levels of the engine by their number in the proto, and the other way round.
+_LEVELS: Final[dict[int, Level]] = dict(enumerate(LEVELS, context_pb2.CUT_LEVEL_CODE_POINT))
+_LEVEL_NUMBERS: Final[dict[Level, int]] = {level: number for number, level in _LEVELS.items()}
+_OFFSET_UNITS: Final[dict[int, Unit]] = {text_pb2.OFFSET_UNIT_UNSPECIFIED: "byte", **UNITS}
 
+_HasSplit = context_pb2.SplitRequest | context_pb2.SplitStreamConfig
 _HasTruncate = context_pb2.TruncateRequest | context_pb2.BatchTruncateRequest
 
 
@@ -127,7 +134,7 @@ class ContextService:
 
     def inspect(self, request: context_pb2.InspectRequest, call: Call) -> bytes:
         entry = self._options.entry(request.encoding, request.expected_fingerprint, call)
-        unit = chosen("unit", request.unit, text_pb2.OffsetUnit.Name, OFFSET_UNITS)
+        unit = chosen("unit", request.unit, text_pb2.OffsetUnit.Name, _OFFSET_UNITS)
         most = request.max_findings if request.HasField("max_findings") else MAX_FINDINGS
         limits.check("max_findings", most, MAX_FINDINGS, "findings")
         text = request.text
@@ -145,7 +152,7 @@ class ContextService:
         )
         call.tokens = found.count
         ends = [end for finding in found.findings for end in (finding.start, finding.end)]
-        at = converted(text, [*ends, found.stable_end], unit)
+        at = _converted(text, [*ends, found.stable_end], unit)
         return context_pb2.InspectResponse(
             findings=[
                 context_pb2.Finding(
@@ -185,7 +192,7 @@ class ContextService:
         max_tokens, marker = request.max_tokens, request.marker
         if not max_tokens and not request.HasField("max_tokens"):
             raise InvalidField("max_tokens", "must be set; 0 is allowed")
-        keep, level, unit = cut_options(request.keep, request.level, request.unit)
+        keep, level, unit = _cut_options(request.keep, request.level, request.unit)
         has_percent = request.HasField("start_percent")
         if has_percent and keep != "both":
             raise InvalidField("start_percent", "needs keep KEEP_BOTH")
@@ -223,13 +230,13 @@ class ContextService:
             start = 0 if found.kept[0][0] == 0 else len(utf8) - size
             ranges = [(start, start + size)]
         else:
-            at = converted(text, chain.from_iterable(found.kept), unit)
+            at = _converted(text, chain.from_iterable(found.kept), unit)
             ranges = [(at[start], at[end]) for start, end in found.kept]
         result = context_pb2.TruncateResult(
             text="" if request.ranges_only else found.text,
             truncated=found.truncated,
             count=found.count,
-            level=None if found.level is None else LEVEL_NUMBERS[found.level],  # type: ignore[arg-type]
+            level=None if found.level is None else _LEVEL_NUMBERS[found.level],  # type: ignore[arg-type]
         )
         for start, end in ranges:
             result.kept.add(start=start, end=end)
@@ -237,6 +244,76 @@ class ContextService:
             original = entry.encoding.count(text, **rule) if found.truncated else found.count
             result.original_count = original
         return result.SerializeToString()
+
+
+def split_options(request: _HasSplit, rule: SpecialRule) -> SplitOptions:
+    """Return the options of a split. Raises InvalidOption if the engine rejects them."""
+    has_fill = request.HasField("min_fill_percent")
+    return SplitOptions(
+        request.max_tokens,
+        request.overlap_tokens,
+        _level_of(request.level, "paragraph"),
+        request.min_fill_percent if has_fill else DEFAULT_MIN_FILL_PERCENT,
+        rule["allowed_special"],
+        rule["add_special_tokens"],
+    )
+
+
+class ChunkWriter:
+    """Writes chunks as messages, in order, with offsets in the requested unit."""
+
+    def __init__(self, entry: Entry, rule: SpecialRule, request: _HasSplit) -> None:
+        """Write the chunks of a request. Raises InvalidField for an unknown unit."""
+        self._entry: Final = entry
+        self._rule: Final = rule
+        self._unit: Final = chosen("unit", request.unit, text_pb2.OffsetUnit.Name, _OFFSET_UNITS)
+        self._with_text: Final = request.with_text
+        self._with_ids: Final = request.with_ids
+        # The last chunk: its start in code points and in the unit, and its text.
+        self._before = 0, 0, ""
+
+    def write(self, chunk: Chunk) -> context_pb2.Chunk:
+        """Return the message of the next chunk."""
+        start, offset, text = self._before
+        begin = offset + text_length(text[: chunk.start - start], self._unit)
+        self._before = chunk.start, begin, chunk.text
+        message = context_pb2.Chunk(
+            start=begin,
+            end=begin + text_length(chunk.text, self._unit),
+            count=chunk.count,
+            end_level=_LEVEL_NUMBERS[chunk.level],  # type: ignore[arg-type]
+            overlap=chunk.overlap,
+        )
+        if self._with_text:
+            message.text = chunk.text
+        if self._with_ids:
+            message.ids.extend(
+                self._entry.encoding.encode_array(
+                    chunk.text,
+                    allowed_special=self._rule["allowed_special"],
+                    disallowed_special=frozenset(),
+                    add_special_tokens=self._rule["add_special_tokens"],
+                )
+            )
+        return message
+
+
+@lru_cache(64)
+def _cut_options(keep: int, level: int, unit: int) -> tuple[Keep, Level, Unit]:
+    """Return the options of a truncation. Cached, because each call has one of a few sets. Raises
+    InvalidField for an unknown value."""
+    return (
+        chosen("keep", keep, context_pb2.Keep.Name, _KEEPS),
+        _level_of(level, "grapheme"),
+        chosen("unit", unit, text_pb2.OffsetUnit.Name, _OFFSET_UNITS),
+    )
+
+
+def _level_of(value: int, default: Level) -> Level:
+    """Return the level; `default` if unspecified. Raises InvalidField for an unknown value."""
+    if value == context_pb2.CUT_LEVEL_UNSPECIFIED:
+        return default
+    return chosen("level", value, context_pb2.CutLevel.Name, _LEVELS)
 
 
 def _check_marker(request: _HasTruncate) -> None:
@@ -253,3 +330,16 @@ def _keep_of_part(request: _HasTruncate, keep: Keep, rule: SpecialRule) -> Liter
             "tokens that are rejected",
         )
     return keep
+
+
+def _converted(text: str, positions: Iterable[int], unit: Unit) -> dict[int, int]:
+    """Convert positions in code points to `unit`, in one pass over the text."""
+    ordered = sorted(set(positions))
+    if unit == "code_point" or text.isascii():
+        return dict(zip(ordered, ordered, strict=True))
+    found, last, total = {}, 0, 0
+    for position in ordered:
+        total += text_length(text[last:position], unit)
+        found[position] = total
+        last = position
+    return found

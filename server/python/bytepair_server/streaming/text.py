@@ -26,7 +26,7 @@ from bytepair_server.auth.policy import AS_TEXT, REJECT, SpecialRule
 from bytepair_server.catalog import Entry
 from bytepair_server.errors import InConfig, InvalidField, InvalidText, NoSplitPoint
 from bytepair_server.rpc import wire
-from bytepair_server.rpc.context_options import ChunkWriter, split_options
+from bytepair_server.rpc.context_service import ChunkWriter, split_options
 from bytepair_server.rpc.options import limit_of
 from bytepair_server.streaming.session import Session
 
