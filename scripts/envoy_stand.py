@@ -117,11 +117,11 @@ class Stand:
         return int(page.rpartition(":")[2] or 0)
 
 
-def post(target: str, rpc: str, request: object) -> tuple[int, str]:
+def post(target: str, rpc: str, request: object, service: str = SERVICE) -> tuple[int, str]:
     """Call an RPC in JSON; return HTTP's status and the body."""
     connection = http.client.HTTPConnection(target, timeout=60)
     headers = {"content-type": "application/json"}
-    connection.request("POST", f"/{SERVICE}/{rpc}", json.dumps(request), headers)
+    connection.request("POST", f"/{service}/{rpc}", json.dumps(request), headers)
     answer = connection.getresponse()
     status, body = answer.status, answer.read().decode()
     connection.close()

