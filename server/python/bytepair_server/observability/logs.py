@@ -49,7 +49,6 @@ def configure(
     shared: list[structlog.typing.Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        lines.add_lost_lines,
     ]
     if worker is not None:
         shared.append(lambda _, __, event: {**event, "worker": worker})
@@ -113,7 +112,6 @@ class LossyStream(io.TextIOBase):
         self._stream: Final = stream
         self._lock: Final = threading.Lock()
         self._poll: Final = select.poll()
-        self._lost = 0
         self._max_bytes = sys.maxsize
         self._descriptor: int | None = None
         with suppress(OSError):  # not a file
@@ -127,20 +125,9 @@ class LossyStream(io.TextIOBase):
             # still block if several processes write at the same time.
             self._max_bytes = select.PIPE_BUF
 
-    def add_lost_lines(
-        self, _: object, __: str, event: structlog.typing.EventDict
-    ) -> structlog.typing.EventDict:
-        """Add to a line how many were dropped before it."""
-        if self._lost:
-            event["lines_lost"] = self._lost
-        return event
-
     def write(self, text: str) -> int:
         with self._lock:
-            if self._is_written(text):
-                self._lost = 0
-            else:
-                self._lost += 1
+            if not self._is_written(text):
                 _on_lost_line()
         return len(text)
 
