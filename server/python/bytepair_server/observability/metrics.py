@@ -137,11 +137,7 @@ class Metrics:
             "Calls in flight, and large messages of streams, that wait for a thread.",
         )
         self.open_streams: Final = gauge("open_streams", "Streaming calls that are open.")
-        self.ready: Final = gauge(
-            "ready",
-            "1 while calls are accepted.",
-            merge=max,
-        )
+        self.ready: Final = gauge("ready", "1 while calls are accepted.", merge=max)
         self.workers: Final = gauge("workers", "Processes that accept calls.")
         self.workers_lost: Final = counter(
             "workers_lost", "Processes that ended unexpectedly."
