@@ -68,7 +68,7 @@ def not_bytes(value: Any) -> Any:
 
 def positive(field: str, value: float | None, *, none: str, most: float = 1e9) -> float | None:
     """Return `value` if it is positive and at most `most`, or None. `none` says in the error what
-    None means. gRPC takes a deadline in some hundred years for one that has passed."""
+    None means. gRPC treats a deadline centuries ahead as already passed."""
     if isinstance(value, bool) or not isinstance(value, int | float | None):
         raise TypeError(f"{field} must be a number or None, not {type(value).__name__}")
     if value is not None and not 0 < value <= most:

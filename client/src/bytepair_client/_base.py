@@ -80,8 +80,8 @@ class BaseClient(ABC):
                 the network path can read it.
             tls: True for TLS with gRPC's root certificates, Tls(…) for others; False for no TLS.
             metadata: Names, in lower case, and values to send with every call.
-            max_attempts: Maximum consecutive attempts that fail because no server answers or the
-                server is stopping. 1: no retries.
+            max_attempts: Maximum number of consecutive failed attempts, if no server answers or it
+                is stopping. 1: no retries.
             wait_for_quota: If True, a call over the caller's quota waits for the time that the
                 server names and is sent again, instead of failing with QuotaExceeded. The wait does
                 not count towards `timeout`, except for the `timeout` of a whole batch.

@@ -184,7 +184,7 @@ class UnknownTokenId(RequestRejected, LookupError, reason="UNKNOWN_TOKEN_ID"):
 
 
 class InvalidUtf8(RequestRejected, ValueError, reason="INVALID_UTF8"):
-    """Text with a lone surrogate, or with `errors="strict"`, ids whose bytes are not UTF-8."""
+    """Text with a lone surrogate or, with `errors="strict"`, ids whose bytes are not UTF-8."""
 
     byte_offset = _Fact(
         _whole, "Where the invalid part starts, in bytes of the text's UTF-8 or of the decoded ids."

@@ -37,8 +37,8 @@ _NO_TARGET: Final = re.compile(r"|/.*|(?:grpc|http)s?://.*")
 _MAX_PORT: Final = 65535
 #: A target with a port that may be too large.
 _LARGE_PORT: Final = re.compile(r"(?!unix).*:(\d{5,9})")
-#: A host or an address in brackets, perhaps with a colon; or an IPv6 address, perhaps with a port,
-#: which only its five digits tell from a part of the address.
+#: A host or an address in brackets, perhaps with a colon; or an IPv6 address, perhaps with a port:
+#: a port there is recognised only by having five digits.
 _HOST_ALONE: Final = re.compile(
     r"([^:/\[\]]+|\[[^\[\]]+\]):?|([0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*?)(?::(\d{5}))?"
 )

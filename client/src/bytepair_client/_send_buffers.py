@@ -25,8 +25,8 @@ from google.protobuf.message import Message
 from bytepair_client._arguments import MAX_TOKEN_ID, lone_surrogate, unknown_id
 from bytepair_client._errors import TokenizerError, Unavailable
 
-#: Maximum number of full requests of input to keep: more than can be without a response, so only
-#: input that never settles exceeds it: an endless partial match of a stop string, or no output.
+#: Maximum input to keep, in full requests. It exceeds `MAX_UNREAD_REQUESTS`, so only input that
+#: never settles reaches it: an endless partial match of a stop string, or no output.
 MAX_KEPT_REQUESTS: Final = 8
 #: Minimum number of settled ids to send before a resumed stream, because some vocabularies write a
 #: token differently after others.
@@ -238,9 +238,9 @@ class IdsBuffer(SendBuffer[list[int]]):
         """Hold only the configuration. A request has at most `max_request_ids`."""
         super().__init__(config, max_request_ids, list)
         self._prefill = list(config.prefill_ids)
-        # Byte offsets in errors include the prefill, whose size in bytes is unknown here. So if an
-        # error may name an offset, it is never dropped. Nor is the first settled piece: a later one
-        # decodes to as many bytes after it as after those between them.
+        # Byte offsets in errors include the prefill, whose size in bytes is unknown here. So in
+        # strict mode the prefill and the first settled piece are never dropped: only a first piece
+        # may decode to another number of bytes.
         self._is_strict = config.errors == text_pb2.DECODE_ERRORS_STRICT
         # The last settled ids before `_kept`, in pieces that start at a character, each with the
         # UTF-8 bytes of its output; their number; and the output of those that were dropped.

@@ -26,8 +26,8 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
     source is raised here, after the results of the items before it.
 
     If the connection breaks, the stream resumes over another one. Closing or dropping the iterator
-    cancels the call, and the source is not read further. While one thread waits for a result,
-    another one that does gets a RuntimeError.
+    cancels the call, and the source is not read further. Only one thread may wait for a result;
+    another gets RuntimeError.
     """
 
     def __init__(self, client: Any, call: StreamCall[Response, Plain]) -> None:

@@ -289,7 +289,7 @@ def split_stream(
 
     Args:
         pieces: As for `encode_stream`.
-        timeout: Seconds for the whole stream; None, and by default, for no deadline.
+        timeout: Seconds for the whole stream. Default: None, no deadline.
     Returns:
         An iterator of chunks, each as soon as it is final: those of `split` for the whole text.
         Its `last` has `bytes_consumed`.

@@ -197,7 +197,7 @@ def decode_stream(
         errors: For bytes that are not UTF-8: "replace" gives U+FFFD as soon as no further byte can
             complete them, "strict" fails with InvalidUtf8.
         as_bytes: Whether to return bytes instead of text, as soon as they arrive.
-        timeout: Seconds for the whole stream; None, and by default, for no deadline.
+        timeout: Seconds for the whole stream. Default: None, no deadline.
     Returns:
         An iterator of pieces of the text: complete characters, never empty. Joined they are the
         result of `decode` for all ids, up to the stop string. Its `last` has `stop_matched`,

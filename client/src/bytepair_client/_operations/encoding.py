@@ -156,7 +156,7 @@ def encode_stream(
             in binary mode. A str or bytes alone is one piece, never the name of a file. Pieces that
             arrive while a message is sent share the next one. An empty piece sends an empty
             message, which keeps the stream from being idle.
-        timeout: Seconds for the whole stream; None, and by default, for no deadline.
+        timeout: Seconds for the whole stream. Default: None, no deadline.
     Returns:
         An iterator of lists of ids, each as soon as it is final and never empty. Joined they are
         the result of `encode` for the whole text. Its `last` has `bytes_consumed`.

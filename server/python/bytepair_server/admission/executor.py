@@ -28,13 +28,14 @@ from bytepair_server.admission.queue import FairQueue
 
 T = TypeVar("T")
 
-#: Threads yield to the event loop if they share its core. At 10, they are due a whole time slice
-#: (2.6 ms) so often that it shows in the 99 % of 1 KB calls beside 1 MB texts (`make bench-service
-#: PARTS=beside`). Large texts are computed as fast at 15.
+#: Threads yield to the event loop if they share its core. At 10, a thread runs a full time slice
+#: (2.6 ms) often enough to raise the 99th percentile of 1 KB calls beside 1 MB texts (`make
+#: bench-service PARTS=beside`). Large texts are computed as fast at 15.
 NICE: Final = 15
 #: Medium requests have up to this many times `inline_max_bytes`: 128 KiB. On the event loop a Count
 #: of 100 KB, or of 64 texts of 1 KB, takes a fifth less CPU (`make bench-service
-#: PARTS="Count BatchCount"`). They are read before admission, in `UNADMITTED_BYTES` of memory.
+#: PARTS="Count BatchCount"`). The native transport reads them before admission, while
+#: they hold less than `UNADMITTED_BYTES` (server/src).
 _MEDIUM: Final = 8
 #: Time limit of a medium count on the event loop, after which it goes to a thread: hard texts take
 #: milliseconds (`make bench-worst-case`), and small calls wait meanwhile.
@@ -43,16 +44,16 @@ TRIED_SECONDS: Final = 0.001
 #: follow: otherwise the median of 1 KB calls beside 100 KB texts doubles (`make bench-service
 #: PARTS=beside`).
 QUIET_SECONDS: Final = 0.002
-#: After a try that took too long, the caller's costly requests go to threads for this time: else
-#: the tries of a burst would delay small calls.
+#: After a try exceeds `TRIED_SECONDS`, the caller's costly requests go straight to threads for this
+#: long, so that a burst does not delay small calls.
 UNTRIED_SECONDS: Final = 0.02
 #: Maximum number of callers whose last such try is remembered.
 MAX_REMEMBERED: Final = 1024
 #: Time after which a running request lets waiting ones run, at its next check for cancellation.
 TURN_SECONDS: Final = 0.02
-#: Cost in the queue of each further turn of a request, in bytes as the sizes of requests.
+#: Queue cost of each further turn, in bytes like request sizes.
 TURN_BYTES: Final = 1 << 20
-#: Maximum paused requests. Each keeps a thread and what it has made so far.
+#: Maximum paused requests. Each keeps its thread and its partial result.
 MAX_PAUSED: Final = 16
 #: Time for cancelled requests to end.
 CLOSE_SECONDS: Final = 0.25

@@ -78,7 +78,8 @@ class Limiter:
 
         Args:
             call: The call. Callers get slots fairly.
-            size: Size of its message in bytes. One call is admitted whatever its size.
+            size: Size of its message in bytes. While no call holds bytes, a call of any size is
+                admitted.
             time_remaining: Seconds until its deadline; None for none. It is queued for at most half
                 of that, so that its caller can try again elsewhere.
         Raises:

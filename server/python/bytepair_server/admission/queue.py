@@ -19,7 +19,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
-#: Number of remembered callers without items above which those without a debt are dropped.
+#: If more callers are remembered, those without queued items and without a debt are dropped.
 REMEMBERED: Final = 64
 
 

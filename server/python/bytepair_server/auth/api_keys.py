@@ -36,8 +36,8 @@ class Keys:
 
 
 def hashed(key: str) -> bytes:
-    """The SHA-256 of a key, which is stored and looked up. A slow hash is for passwords: a long
-    random key cannot be guessed from this one."""
+    """The SHA-256 of a key. The file holds this hash, and calls look it up. A fast one suffices:
+    keys are long and random."""
     return hashlib.sha256(key.encode()).digest()
 
 

@@ -17,7 +17,7 @@ from bytepair_server.transport.interface import TlsFiles
 if TYPE_CHECKING:
     from cryptography import x509
 
-#: A certificate that expires within this time is a warning; the alert has the same time.
+#: Expiry within this time is logged as a warning; the Prometheus alert uses the same time.
 _SOON: Final = timedelta(days=14)
 
 #: When certificates expire, by the setting that names their file.

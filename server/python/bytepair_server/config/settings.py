@@ -322,9 +322,9 @@ class Settings(BaseModel):
 
     # docs/performance.md has the costs of both.
     inline_max_bytes: Natural = 16 * 1024
-    """Requests up to this size are computed on the event loop, larger ones on a thread. Tried on
-    the event loop for 1 ms: chats, Truncate, Split, Inspect and, with one work thread, counts of up
-    to eight times this size."""
+    """Requests up to this size are computed on the event loop, larger ones on a thread. Chats,
+    Truncate, Split and Inspect up to this size, and with one work thread counts up to eight times
+    it, run on the loop for at most 1 ms, then on a thread."""
     work_threads: Annotated[Whole, Field(ge=0, le=1024)] = 0
     """Threads for large requests in each worker. 0: its share of the cores."""
     workers: Annotated[Whole, Field(ge=0, le=1024)] = 0
@@ -346,7 +346,8 @@ class Settings(BaseModel):
     """The level of the line that is logged for each call: debug or info."""
 
     encodings: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
-    """Encodings of your own, by name; builtin_encodings chooses from the rest. Only in the file."""
+    """Encodings of your own, by name; builtin_encodings selects the built-in ones. Only in the
+    file."""
     chat_formats: tuple[ChatFormatTable, ...] = ()
     """Chat templates of your own: [[chat_formats]] tables of the file."""
     aliases: Mapping[str, str] = Field(default_factory=dict)

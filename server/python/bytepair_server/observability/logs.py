@@ -27,7 +27,8 @@ MAX_FRAMES: Final = 20
 #: Replaces the end of a line that is too long for a pipe.
 _CUT: Final = "…\n".encode()
 _LEVELS: Final = logging.getLevelNamesMapping()
-#: Logs a traceback for each header that is not text: 170 KB for a header of 600 bytes.
+#: This logger of gRPC writes a traceback for each header that is not text: 170 KB for a header
+#: of 600 bytes.
 _GRPC: Final = "grpc._cython.cygrpc"
 
 

@@ -56,8 +56,8 @@ _SECONDS: Final = (
     *(0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
 )
-#: How process metrics are combined; the others are summed. The limit on file descriptors is per
-#: process, so the highest use counts.
+#: How process metrics are combined; the others are summed. The descriptor limit is per process,
+#: so the process with the most open ones is shown.
 _COMBINED: Final[Mapping[str, Callable[[Iterable[float]], float]]] = {
     "process_start_time_seconds": min,
     "process_max_fds": min,

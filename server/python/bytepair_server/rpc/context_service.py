@@ -30,7 +30,7 @@ from bytepair_server.rpc.wire import element, naming
 
 #: Maximum findings in one answer.
 MAX_FINDINGS: Final = 1000
-#: A marker is counted anew for each item of a batch, perhaps many times.
+#: Each item of a batch counts the marker again, possibly several times.
 MAX_MARKER_BYTES: Final = 1024
 
 _CODES: Final = {code.value: code for code in inspecting.FindingCode}

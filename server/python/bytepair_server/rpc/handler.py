@@ -24,8 +24,8 @@ from bytepair_server.rpc.outcome import Outcomes, Shared
 from bytepair_server.rpc.service import Service
 from bytepair_server.transport.interface import Kind, Method, UnaryCall
 
-#: Maximum elements (see `methods.Read`) of a request that is computed on the event loop. One can
-#: cost 25 µs (an item that fails), in as few as two bytes.
+#: Maximum elements (see `methods.Read`) of a request that is computed on the event loop. An
+#: element of two bytes can cost 25 µs: an item that fails.
 INLINE_MAX_PARTS: Final = 64
 #: JSON counts as this many times its bytes: parsing it and writing the answer take longer.
 JSON_COST: Final = 4

@@ -5,9 +5,10 @@ a failure the bytes are parsed again as a twin of the message in which every `st
 and every map a list: both have the same wire format.
 
 Large fields (text or ids) are not copied into protobuf messages: the native transport's library
-extracts them. Without it, or if a request is not a simple one, protobuf parses all of it. The
-`take_*` functions raise like `parse`, except for texts that are not UTF-8, and also return the
-number of the request's parts: elements that cost time even if they are short.
+extracts them. If that library is missing, or an item of the request has other fields, protobuf
+parses the whole request. The `take_*` functions raise like `parse`, except for texts that are not
+UTF-8, and also return the number of the request's parts: elements that cost time even if they are
+short.
 
 protobuf takes 18 ms to pack 250,000 ids; the engine packs them itself. The functions that serialise
 return the same bytes as protobuf.

@@ -11,8 +11,8 @@ _CGROUPS: Final = Path("/sys/fs/cgroup")
 
 
 def usable_cores(cgroups: Path = _CGROUPS) -> int:
-    """How many cores this process can keep busy, at least 1: those that it may run on, bounded by
-    a container's limit of CPU time, by which the kernel would throttle more workers."""
+    """How many cores this process can keep busy, at least 1: the cores of its affinity, at most the
+    container's CPU quota, beyond which the kernel throttles."""
     quota = _quota(cgroups)
     cores = len(allowed_cores())
     return cores if quota is None else max(1, min(cores, math.ceil(quota)))
