@@ -171,7 +171,7 @@ def test_a_text_that_cannot_be_cut_is_too_large(shell: Shell) -> None:
     assert output == f"{3:9} b.txt\n{3:9} total\n"
     limit = "the server's --max-pending-bytes decides this limit"
     shell("count", "word.txt", status=1, errors=limit)
-    limit = "the server's --max-input-bytes and --max-ids decide this limit\n"
+    limit = "the limit follows from the server's --max-input-bytes and --max-ids\n"
     shell("inspect-text", "word.txt", status=1, errors=limit)
 
 
@@ -351,9 +351,9 @@ def test_the_server_may_reject_an_option(shell: Shell) -> None:
 
 
 def test_the_name_of_an_input_does_not_hide_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    with Results(1, as_json=False).errors_of("decided.txt"):
+    with Results(1, as_json=False).errors_of("follows from.txt"):
         raise InputTooLarge("too large", code="INVALID_ARGUMENT", metadata={"size": "9"})
-    said = "bytepair: decided.txt: too large; have the server's limit raised\n"
+    said = "bytepair: follows from.txt: too large; have the server's limit raised\n"
     assert capsys.readouterr().err == said
 
 

@@ -39,9 +39,8 @@ def run(arguments: Sequence[str]) -> int:
                     f"encodings.{name}: this file is not pinned; add {pin} so that a replaced "
                     "file is rejected\n"
                 )
-            for variable, meant in configuration.ignored_variables.items():
-                hint = f"; did you mean {meant}?" if meant else ""
-                sys.stderr.write(f"ignored: variable {variable} names no setting{hint}\n")
+            for variable, reason in configuration.ignored_variables.items():
+                sys.stderr.write(f"{variable} is ignored: {reason}\n")
             for setting, when in tls.soon(expiries).items():
                 sys.stderr.write(f"{setting}: a certificate expires soon, at {when}\n")
             sys.stdout.write("configuration is good\n")

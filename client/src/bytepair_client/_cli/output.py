@@ -39,9 +39,7 @@ _REMEDIES = {
     "leave out tls": "leave out --tls and its files",
     "list_encodings()": "'bytepair encodings'",
     "list_chat_formats()": "'bytepair chat-formats'",
-    "max_input_bytes and max_ids of the server decide": (
-        "the server's --max-input-bytes and --max-ids decide"
-    ),
+    "the server's max_input_bytes and max_ids": "the server's --max-input-bytes and --max-ids",
     "the operator's max_pending_bytes decides": "the server's --max-pending-bytes decides",
     ", or None for no deadline": "",
     " (max_unary_bytes of the client)": "",
@@ -203,7 +201,7 @@ class Results:
                 isinstance(error, errors.InputTooLarge)
                 and error.code is not None
                 and "size" in error.metadata
-                and "decide" not in error.message
+                and "follows from" not in error.message
             ):
                 message += "; have the server's limit raised"
             self._status = ExitStatus.FAILED

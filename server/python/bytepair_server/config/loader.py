@@ -74,9 +74,8 @@ class Configuration:
         file: The file that was read; "" if none was.
         base_dir: What relative paths of the file are relative to.
         check_only: `--check-config` was given.
-        ignored_variables: `BYTEPAIR_*` variables that name no setting, each with the one that may
-            be meant, or "quotas in the file", or "". They are not errors: Kubernetes sets such
-            variables for a Service that is called "bytepair".
+        ignored_variables: `BYTEPAIR_*` variables that are ignored, each with the reason. They are
+            not errors: Kubernetes sets such variables for a Service that is called "bytepair".
     """
 
     settings: Settings
@@ -137,10 +136,11 @@ def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Configurat
             value = _from_here(name, environment[variable])
             values[name], origin[name] = value, f"variable {variable}"
         elif name in FILE_ONLY:
-            ignored[variable] = f"{name} in the file"
+            ignored[variable] = f"{name} can only be set in the file"
         else:
             similar = nearest(name, Settings.model_fields.keys() - FILE_ONLY)
-            ignored[variable] = _variable(similar[0]) if similar else ""
+            hint = f"; did you mean {_variable(similar[0])}?" if similar else ""
+            ignored[variable] = f"no such setting{hint}"
     for name, value in flags.items():
         values[name], origin[name] = _from_here(name, value), f"flag {_flag(name)}"
 
@@ -200,10 +200,10 @@ def _flags(arguments: Sequence[str]) -> dict[str, Any]:
     if unknown:
         flag = unknown[0].partition("=")[0]
         known = ["--config", "--check-config", *map(_flag, Settings.model_fields)]
-        hint = _hint(flag, known) or "."
+        fault = f"no such flag{_hint(flag, known) or '.'}"
         if flag in map(_flag, FILE_ONLY):
-            hint = ", but a setting of the file that --config names."
-        raise ConfigurationError(f"{flag}: no such flag{hint} See --help")
+            fault = "not a flag; set it in the file that --config names."
+        raise ConfigurationError(f"{flag}: {fault} See --help")
     return vars(found)
 
 

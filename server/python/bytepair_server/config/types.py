@@ -50,32 +50,28 @@ def split_commas(value: object) -> object:
 
 def checked_grpc_address(value: str) -> str:
     """Raises ValueError unless `value` is host:port, or "unix:" and a path."""
-    if value.startswith("unix:"):
-        if value == "unix:":
-            raise ValueError("a path must follow 'unix:'")
-        return value
-    split_address(value)
+    if not value.startswith("unix:") or value == "unix:":
+        split_address(value, "host:port, such as 0.0.0.0:50051, or unix:/path")
     return value
 
 
 def checked_http_address(value: str) -> str:
     """Raises ValueError unless `value` is host:port or NO_ADDRESS."""
     if value != NO_ADDRESS:
-        split_address(value)
+        split_address(value, "host:port, such as 0.0.0.0:9464, or none")
     return value
 
 
-def split_address(address: str) -> tuple[str, int]:
+def split_address(address: str, forms: str = "host:port") -> tuple[str, int]:
     """Split "host:port", where an IPv6 host stands in brackets.
 
     Raises:
-        ValueError: `address` is not of that form, or the port is not in [0, 65535].
+        ValueError: `address` is not of that form, or the port is not in [0, 65535]. The message
+            lists the `forms` of the setting.
     """
     found = _ADDRESS.fullmatch(address)
     if found is None or int(found["port"]) > 65535:
-        raise ValueError(
-            "must be host:port, such as 0.0.0.0:50051; ports are 0 (any free one) to 65535"
-        )
+        raise ValueError(f"must be {forms}; ports are 0 (any free one) to 65535")
     return found["ipv6"] or found["host"], int(found["port"])
 
 

@@ -91,10 +91,8 @@ def log_start(
                 "known where its text can be split",
                 encoding=entry.name,
             )
-    for variable, meant in configuration.ignored_variables.items():
-        log.warning(
-            "ignored: this variable names no setting", variable=variable, did_you_mean=meant
-        )
+    for variable, reason in configuration.ignored_variables.items():
+        log.warning("a variable is ignored", variable=variable, reason=reason)
     page = ""
     if playground.is_on(settings, known):
         page = f"http{'s' * is_encrypted}://{_target(settings, grpc_address)}/"

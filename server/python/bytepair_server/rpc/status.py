@@ -139,7 +139,7 @@ def _unknown_token_id(error: engine.UnknownTokenId) -> Failure:
 #: What to do about a limit, by its field.
 _ADVICE: Final = {
     "chunks": "; use SplitStream",
-    "message": "; max_input_bytes and max_ids of the server decide this limit",
+    "message": "; the limit follows from the server's max_input_bytes and max_ids",
     "request": "; send a larger one as protobuf",
 }
 
@@ -177,8 +177,8 @@ def _no_split_point(error: errors.NoSplitPoint) -> Failure:
 def _not_permitted(error: errors.SpecialTokenNotPermitted) -> Failure:
     token = _quoted(error.token)
     problem = (
-        f"the operator does not permit the special token {token!r} of {error.encoding} to this "
-        "caller ([ceiling] of the server's configuration)"
+        f"this caller may not use the special token {token!r} of {error.encoding}: [ceiling] in "
+        "the server's configuration does not permit it"
         if error.is_token
         else f"{token!r} is not a special token of {error.encoding}"
     )
@@ -268,8 +268,8 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
     errors.FormatNotPermitted: _row(
         Code.PERMISSION_DENIED,
         "CHAT_FORMAT_NOT_PERMITTED",
-        "the operator does not permit the chat format {format} to this caller ([ceiling] of the "
-        "server's configuration)",
+        "this caller may not use the chat format {format}: [ceiling] in the server's "
+        "configuration does not permit it",
         "format",
         field="format",
     ),
