@@ -163,6 +163,29 @@ def test_an_encoded_chat_says_where_its_messages_and_texts_are(chats: RunningSer
     assert said == [getattr(segment, "name", segment) for segment in expected.segments]
 
 
+def test_an_option_that_one_chat_of_a_batch_breaks_fails_only_that_chat(
+    chats: RunningServer,
+) -> None:
+    items = [chat_pb2.ChatItem(messages=wire(PLAIN[:size])) for size in (2, 1, 0)]
+    names: dict[str, Any] = {"encoding": "o200k_harmony", "format": "harmony"}
+
+    def batch(**options: Any) -> chat_pb2.BatchCountChatRequest:
+        made = chat_pb2.ChatOptions(**options)
+        return chat_pb2.BatchCountChatRequest(**names, items=items, options=made)
+
+    good, *others = stub(chats).BatchCountChat(batch(continue_final_message=True)).results
+    options = ChatOptions(continue_final_message=True)
+    expected = count_chat(
+        PLAIN[:2], encoding=get_encoding("o200k_harmony"), format="harmony", options=options
+    )
+    assert good.count == expected.count
+    for other in others:
+        assert other.error.reason == "INVALID_OPTION"
+        assert "continue_final_message" in other.error.message
+    info = failure(stub(chats).BatchCountChat, batch(reasoning_effort="high"))
+    assert (info.reason, info.field) == ("INVALID_OPTION", "options.reasoning_effort")
+
+
 def test_formats_are_listed_and_described(chats: RunningServer) -> None:
     listed = stub(chats).ListChatFormats(chat_pb2.ListChatFormatsRequest()).formats
     assert [chat_format.name for chat_format in listed] == list_chat_formats()

@@ -32,7 +32,7 @@ def test_templates_of_the_configuration_are_formats(tmp_path: Path) -> None:
     )
     (tmp_path / "spins.jinja").write_text(SPINS)
     (tmp_path / "refuses.jinja").write_text("{{ raise_exception('secret') }}")
-    (tmp_path / "dated.jinja").write_text("{{ strftime_now('%Y') }}")
+    (tmp_path / "dated.jinja").write_text("{{ strftime_now('%Y') if messages | length < 2 }}")
     config = write_config(
         tmp_path,
         """
@@ -90,7 +90,10 @@ def test_templates_of_the_configuration_are_formats(tmp_path: Path) -> None:
         assert refused.value.rule == "template_rejected"
         assert "secret" not in str(refused.value)
         with pytest.raises(InvalidOption, match="current_date"):
-            client.count_chat(CHAT, format="dated")
+            client.count_chat(CHAT[:1], format="dated")
+        dated = client.count_chat_batch([CHAT, CHAT[:1]], format="dated", return_exceptions=True)
+        assert dated[0] == 0
+        assert isinstance(dated[1], InvalidOption)
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ class ChatFormat(ABC):
             ChatFormatMismatch: The encoding lacks control tokens.
         """
         self.check_encoding(encoding)
-        self.check_options(chat)
+        self.check_options(chat.options)
         self.check_messages(chat)
         layout = self.render(chat)
         if self.optional_controls:
@@ -185,9 +185,8 @@ class ChatFormat(ABC):
             layout.join()
         return layout
 
-    def check_options(self, chat: Chat) -> None:
-        """Raise InvalidOption if the format does not support an option or its value."""
-        options = chat.options
+    def check_options(self, options: ChatOptions) -> None:
+        """Raise InvalidOption if the format does not support an option or its value in any chat."""
         if options.reasoning_effort and options.reasoning_effort not in self.efforts:
             raise InvalidOption("reasoning_effort", _one_of(self.efforts))
         if options.past_reasoning not in ("default", *self.past_reasoning):
@@ -199,10 +198,6 @@ class ChatFormat(ABC):
                 raise InvalidOption("format_options", _one_of(sorted(self.option_values)))
             if value not in self.option_values[key]:
                 raise InvalidOption(f"format_options.{key}", _one_of(self.option_values[key]))
-        if options.continue_final_message and (
-            not chat.messages or chat.messages[-1].role != "assistant"
-        ):
-            raise InvalidOption("continue_final_message", "the last message is not the assistant's")
 
     def accuracy_of(self, chat: Chat) -> Accuracy:
         """Return the accuracy of a chat's count: "estimate" if the caller counted parts of it."""
@@ -215,7 +210,12 @@ class ChatFormat(ABC):
         return values[values.index(given)]  # `given` may be of a subclass of `str`
 
     def check_messages(self, chat: Chat) -> None:
-        """Raise InvalidChat if the format does not support a role, a field or tools."""
+        """Raise InvalidChat if the format does not support a role, a field or tools; InvalidOption
+        if there is no message to continue."""
+        if chat.options.continue_final_message and (
+            not chat.messages or chat.messages[-1].role != "assistant"
+        ):
+            raise InvalidOption("continue_final_message", "the last message is not the assistant's")
         if chat.tools and not self.tools:
             raise InvalidChat(None, "tools", "field_not_supported")
         has_structured = Structured in chat.kinds and "structured" not in self.fields

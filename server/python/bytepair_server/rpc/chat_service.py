@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from bytepair.v1 import chat_pb2
-from bytepair_engine import Encoding, InvalidOption
+from bytepair_engine import Encoding
 from bytepair_engine.chat import (
     ChatFormat,
     ChatFormatMismatch,
@@ -97,6 +97,7 @@ class ChatService:
             "items.messages", parts, lambda: sum(map(size_of_chat, request.items)), call
         )
         options, limit = options_of(request), limit_of(request)
+        chosen.check_options(options)
         response = chat_pb2.BatchCountChatResponse(**_naming(entry, chosen))
         for item in request.items:
             try:
@@ -109,8 +110,6 @@ class ChatService:
                     limit=limit,
                     disallowed_special=action,
                 )
-            except InvalidOption:  # of the whole call
-                raise
             except Exception as error:
                 response.results.add(error=item_error(error, call))
                 continue

@@ -218,7 +218,7 @@ class TemplateFormat(ChatFormat):
 
     def layout(self, chat: Chat, encoding: Encoding) -> Layout:
         self.check_encoding(encoding)
-        self.check_options(chat)
+        self.check_options(chat.options)
         self.check_messages(chat)
         return self._layout(chat, encoding)
 
@@ -304,9 +304,9 @@ class TemplateFormat(ChatFormat):
         value = self.option(chat, key)
         return {"true": True, "false": False}.get(value, Traced.constant(value))
 
-    def check_options(self, chat: Chat) -> None:
-        super().check_options(chat)
-        if chat.options.continue_final_message:
+    def check_options(self, options: ChatOptions) -> None:
+        super().check_options(options)
+        if options.continue_final_message:
             raise InvalidOption("continue_final_message", "the format does not support it")
 
     def _message(self, index: int, message: Message) -> dict[str, Any]:
