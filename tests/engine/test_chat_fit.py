@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from bytepair_engine.chat import (
     BudgetTooSmall,
+    ChatOptions,
     InvalidChat,
     count_chat,
     fit_chat,
@@ -163,6 +164,19 @@ def test_a_rule_that_a_shorter_chat_breaks_is_reported_with_the_index_in_the_who
         fit_chat(messages, 25, **given_chat, pinned=[0])
     found = rejected.value
     assert (found.index, found.field, found.rule) == (4, "role", "roles_must_alternate")
+
+
+def test_a_message_to_be_continued_is_kept_with_its_turn() -> None:
+    given_chat: Any = {"encoding": encoding_for("harmony"), "format": "harmony"}
+    given_chat["options"] = ChatOptions(continue_final_message=True)
+    messages = chat("hi", "b", "c", "d")
+    for message in messages[1::2]:
+        message["role"] = "assistant"
+    last_turn = count_chat(messages[2:], **given_chat).count
+    assert fit_chat(messages, last_turn, **given_chat, min_last_turns=0).kept == [2, 3]
+    with pytest.raises(BudgetTooSmall) as rejected:
+        fit_chat(messages, last_turn - 1, **given_chat, min_last_turns=0)
+    assert rejected.value.needed == last_turn
 
 
 def test_a_low_refill_percent_drops_more_at_once() -> None:

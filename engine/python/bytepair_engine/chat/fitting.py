@@ -86,7 +86,8 @@ def fit_chat(
         reserve_tokens: Tokens of the window reserved for the reply. The budget is the rest.
         keep_system: Whether to keep the system and developer messages at the start.
         pinned: Indices of messages to keep, with the calls and results that belong to them.
-        min_last_turns: Number of turns at the end that must be kept, at least 0.
+        min_last_turns: Number of turns at the end that must be kept, at least 0; 1 if the last
+            message is to be continued.
         refill_percent: If a message must be dropped, drop turns down to this share of the budget,
             1 to 100. The start of the chat then stays the same for the next turns, which helps
             prompt caches.
@@ -106,6 +107,8 @@ def fit_chat(
         max_tokens, reserve_tokens, refill_percent, keep_system, pinned, min_last_turns
     )
     chosen, chat = read_chat(encoding, format, messages, tools, options)
+    if options.continue_final_message:
+        rules = replace(rules, last_turns=max(1, rules.last_turns))
     counter = Counter(chosen, encoding, disallowed_special)
     accuracy = chosen.accuracy_of(chat)
     roles, groups = [message.role for message in chat.messages], _call_groups(chat.messages)
