@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import gc
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from bytepair.v1 import stream_pb2
@@ -133,7 +133,7 @@ def test_a_source_that_never_waits_lets_other_tasks_run() -> None:
     assert seen[0] < seen[-1]
 
 
-def test_the_cancelled_error_of_a_source_is_raised() -> None:
+def test_a_source_that_is_cancelled_does_not_look_like_the_cancellation_of_its_reader() -> None:
     async def model() -> Any:
         yield 1
         raise asyncio.CancelledError("of something that it waited for")
@@ -142,11 +142,87 @@ def test_the_cancelled_error_of_a_source_is_raised() -> None:
         async with AsyncTokenizerClient(target, encoding="e") as client:
             stream = client.decode_stream(model())
             assert await anext(stream) == "1 "
-            with pytest.raises(asyncio.CancelledError, match="waited"):
+            with pytest.raises(Cancelled, match="source of the stream") as caught:
                 await anext(stream)
+            assert isinstance(caught.value.__cause__, asyncio.CancelledError)
 
     with ScriptedStreams(echo) as server:
         asyncio.run(main(server.target))
+
+
+class Model:
+    """A source that counts, and the task that reads it."""
+
+    task: Any
+    given = 0
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> int:
+        self.task = asyncio.current_task()
+        self.given += 1
+        return self.given
+
+    async def until_it_waits(self) -> None:
+        """Return once the buffer of the stream is full."""
+        before = 0
+        while before < self.given:
+            before = self.given
+            await asyncio.sleep(0.05)
+
+
+async def read_into(pieces: list[str], stream: Any) -> None:
+    async for piece in stream:
+        pieces.append(piece)  # noqa: PERF401  # what came before an error counts
+
+
+def test_a_source_whose_task_is_cancelled_while_an_item_waits_fails_after_that_item() -> None:
+    model = Model()
+    pieces: list[str] = []
+
+    async def main(target: str) -> None:
+        async with AsyncTokenizerClient(target, encoding="e", max_unary_bytes=4) as client:
+            stream = client.decode_stream(model)
+            pieces.append(await anext(stream))
+            await model.until_it_waits()
+            model.task.cancel()
+            with pytest.raises(Cancelled, match="source of the stream"):
+                await read_into(pieces, stream)
+
+    with ScriptedStreams(echo) as server:
+        asyncio.run(main(server.target))
+    assert "".join(pieces) == "".join(f"{number} " for number in range(1, model.given + 1))
+
+
+@pytest.mark.parametrize("is_handled", [False, True])
+def test_a_timeout_in_a_source_expires_while_an_item_waits(is_handled: bool) -> None:
+    counter = Model()
+    pieces: list[str] = []
+
+    async def model(limit: asyncio.Timeout) -> Any:
+        try:
+            async with limit:
+                async for number in counter:
+                    yield number
+        except TimeoutError:
+            if not is_handled:
+                raise
+            yield await anext(counter)
+
+    async def main(target: str) -> None:
+        async with AsyncTokenizerClient(target, encoding="e", max_unary_bytes=4) as client:
+            limit = asyncio.timeout(None)
+            stream = client.decode_stream(model(limit))
+            pieces.append(await anext(stream))
+            await counter.until_it_waits()
+            limit.reschedule(0)
+            with contextlib.nullcontext() if is_handled else pytest.raises(TimeoutError):
+                await read_into(pieces, stream)
+
+    with ScriptedStreams(echo) as server:
+        asyncio.run(main(server.target))
+    assert "".join(pieces) == "".join(f"{number} " for number in range(1, counter.given + 1))
 
 
 def test_a_response_may_arrive_while_another_task_closes_the_stream() -> None:

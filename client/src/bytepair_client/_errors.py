@@ -310,7 +310,7 @@ class DeadlineExceeded(TokenizerError, TimeoutError):
 
 class Cancelled(TokenizerError):
     """The call was cancelled, by `close()` in another thread, by the server, or by cancelling the
-    wait for an earlier result of a stream."""
+    wait for an earlier result of a stream; or the source of a stream was cancelled."""
 
 
 class InternalError(TokenizerError):

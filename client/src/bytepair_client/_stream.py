@@ -140,9 +140,6 @@ class _TaskState(StreamState[Response, Plain]):
     def pause(self) -> Coroutine[Any, Any, None]:
         return asyncio.sleep(0)
 
-    def is_cancelled(self) -> bool:
-        return is_being_cancelled()
-
     def begin(self, source: Source | None) -> None:
         requests = self._requests(self.attempt)
         call = self.client._start(self.method, requests, self.attempts.begin())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
@@ -94,18 +95,20 @@ class StreamState(ABC, Generic[Response, Plain]):
         failure: BaseException | None = None
         try:
             if isinstance(source, AsyncIterable):
-                async for item in source:
-                    if not await self._put(item, reading):
-                        return
+                await self._fill_from(aiter(source), reading)
             else:
                 for item in source:
                     if not await self._put(item, reading):
                         return
                     await self.pause()
         except BaseException as error:  # raised by the reader
-            if self.is_cancelled():
-                raise
+            if self._has_left(reading):
+                return  # `failure` would keep the source alive
             failure = error
+            if isinstance(error, asyncio.CancelledError):
+                # As it is, it would look like the cancellation of the reader's task.
+                failure = Cancelled("the source of the stream was cancelled")
+                failure.__cause__ = error
         with self.lock:
             if self._has_left(reading):
                 return
@@ -117,16 +120,44 @@ class StreamState(ABC, Generic[Response, Plain]):
         if call is not None:
             call.cancel()  # wakes the reader
 
+    async def _fill_from(self, items: Any, reading: int) -> None:
+        """Read an asynchronous source. A generator may cancel this task while an item of it waits
+        for room, such as by `asyncio.timeout`: the exception is then raised at its `yield`."""
+        is_cancelled = False
+        while True:
+            try:
+                if is_cancelled:
+                    item = await items.athrow(asyncio.CancelledError())
+                else:
+                    item = await anext(items)
+            except StopAsyncIteration:
+                return
+            try:
+                is_cancelled = False
+                if not await self._put(item, reading):
+                    return
+            except asyncio.CancelledError:
+                is_cancelled = hasattr(items, "athrow")
+                if not is_cancelled:
+                    raise
+
     async def _put(self, item: object, reading: int) -> bool:
-        """Add an item to the buffer, once there is room. Returns False if no more are needed."""
+        """Add an item to the buffer, once there is room. Returns False if no more are needed.
+        Raises CancelledError after all of the item was added."""
+        is_cancelled = False
         for part in self.buffer.parts(item):
             with self.lock:
-                if self.buffer.is_full:
-                    await self.until(lambda: self._has_left(reading) or not self.buffer.is_full)
+                if self.buffer.is_full and not is_cancelled:
+                    try:
+                        await self.until(lambda: self._has_left(reading) or not self.buffer.is_full)
+                    except asyncio.CancelledError:
+                        is_cancelled = True
                 if self._has_left(reading):
                     return False
                 self.buffer.put(part)
                 self.changed()
+        if is_cancelled:
+            raise asyncio.CancelledError
         return not self._has_left(reading)
 
     def _has_left(self, reading: int) -> bool:
@@ -135,10 +166,6 @@ class StreamState(ABC, Generic[Response, Plain]):
 
     async def pause(self) -> None:
         """Let others run."""
-
-    def is_cancelled(self) -> bool:
-        """Whether the task that runs this is being cancelled."""
-        return False
 
     async def request(self, attempt: int) -> bytes | None:
         """The next request of an attempt; None after the last, and if a later attempt has begun."""
