@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import json
 import os
 import signal
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -107,9 +110,11 @@ def test_keys_are_replaced_without_a_restart(serve: Serve, tmp_path: Path) -> No
     replace(file, "chat = []")
     wait(server, RELOADED, 3)
     assert not takes(server, "newest")
+    os.truncate(file, 1 << 40)
+    assert "is larger than 16777216 bytes" in wait(server, KEPT, 6)["error"]
     labels = {"what": "api_keys"}
     assert server.metric("bytepair_reloads_total", outcome="ok", **labels) == 3
-    assert server.metric("bytepair_reloads_total", outcome="failed", **labels) == 5
+    assert server.metric("bytepair_reloads_total", outcome="failed", **labels) == 6
 
 
 def test_every_caller_with_a_quota_needs_a_key(serve: Serve, tmp_path: Path) -> None:
@@ -185,6 +190,55 @@ def test_a_half_written_file_is_not_loaded(tmp_path: Path) -> None:
         assert texts == ["bc"]
 
     asyncio.run(write_slowly())
+
+
+class FewThreads(ThreadPoolExecutor):
+    """An executor that cannot start a thread while `is_full`."""
+
+    is_full = False
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        if self.is_full:
+            raise RuntimeError("can't start new thread")
+        return super().submit(work, *arguments, **named)
+
+
+def test_reloading_goes_on_after_a_lack_of_threads_or_memory(tmp_path: Path) -> None:
+    """Otherwise a revoked key would work until a restart."""
+    file, output, texts = tmp_path / "keys.toml", StringIO(), list[str]()
+    file.write_text("a")
+    log, metrics = logs.configure("json", "error", output), Metrics()
+    reloader = Reloader("api_keys", [file], file.read_text, texts.append, metrics, log)
+    threads = FewThreads(1)
+
+    def failed() -> float | None:
+        return metrics.registry.get_sample_value("bytepair_reload_failed", {"what": "api_keys"})
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_default_executor(threads)
+        threads.is_full = True
+        for _ in range(2):
+            await reloader.check()
+        assert (failed(), texts) == (1, [])
+        threads.is_full = False
+        for _ in range(2):
+            await reloader.check()
+        assert (failed(), texts) == (0, ["a"])
+        file.write_text("")
+        os.truncate(file, 1 << 40)
+        for _ in range(3):
+            await reloader.check()
+        assert (failed(), texts) == (1, ["a"])
+        file.write_text("b")
+        for _ in range(2):
+            await reloader.check()
+        assert (failed(), texts) == (0, ["a", "b"])
+
+    asyncio.run(run())
+    assert [json.loads(line)["error"][-1] for line in output.getvalue().splitlines()] == [
+        "RuntimeError",
+        "MemoryError",
+    ]
 
 
 def test_symbolic_links_can_be_replaced(serve: Serve, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bytepair_server.config.loader import ConfigurationError
+from bytepair_server.config.loader import ConfigurationError, contents
 from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 
@@ -21,6 +21,9 @@ from bytepair_server.observability.metrics import Metrics
 #: a file is not read while it is written. The content is compared, because times, sizes and inodes
 #: can stay the same; the files are small.
 CHECK_SECONDS: Final = 0.5
+
+#: A hash of each file; None for one that cannot be read.
+_Hashes = tuple[bytes | None, ...]
 
 
 @dataclass
@@ -42,7 +45,9 @@ class Reloader:
     log: logs.Log
 
     def __post_init__(self) -> None:
-        self._seen = self._last = _contents(self.paths)
+        self._seen: _Hashes | None = _hashes(self.paths)
+        self._last = self._seen
+        self._warnings = logs.Occasional()
 
     async def run(self) -> None:
         """Check regularly, until cancelled. The files were loaded before."""
@@ -53,18 +58,22 @@ class Reloader:
 
     async def check(self) -> None:
         """Check the files once."""
-        # Before they are loaded: the next check sees a change that happens in between.
-        found = await asyncio.to_thread(_contents, self.paths)
-        is_steady, self._last = found == self._last, found
-        if not is_steady or found == self._seen:
-            return
-        self._seen = found
         try:
+            # Before they are loaded: the next check sees a change that happens in between.
+            found = await asyncio.to_thread(_hashes, self.paths)
+            is_steady, self._last = found == self._last, found
+            if not is_steady or found == self._seen:
+                return
+            self._seen = found
             self.use(await asyncio.to_thread(self.read))
         except Exception as error:
-            # Whatever is wrong, the next change is checked again.
             self.metrics.reloaded(self.what, ok=False)
             known = isinstance(error, ConfigurationError)
+            if not known:
+                # It may be a lack of threads or memory: the next check tries again.
+                self._seen = None
+                if not self._warnings.is_due(type(error).__name__):
+                    return
             self.log.error(
                 "reload failed: the previous files stay in use",
                 what=self.what,
@@ -78,14 +87,12 @@ class Reloader:
             self.log.info("reloaded", what=self.what)
 
 
-def _contents(paths: Sequence[Path]) -> tuple[bytes | None, ...]:
-    """A hash of each file; None for one that cannot be read."""
+def _hashes(paths: Sequence[Path]) -> _Hashes:
     return tuple(_hash(path) for path in paths)
 
 
 def _hash(path: Path) -> bytes | None:
     try:
-        # Reading a pipe may block forever.
-        return hashlib.sha256(path.read_bytes()).digest() if path.is_file() else None
-    except OSError:
+        return hashlib.sha256(contents("", path)).digest()
+    except ConfigurationError:
         return None

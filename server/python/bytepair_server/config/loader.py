@@ -6,6 +6,7 @@ Each value keeps the name of its source, so that an error can say where the wron
 from __future__ import annotations
 
 import argparse
+import stat
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,9 @@ from bytepair_server.config.types import problem
 
 PREFIX: Final = "BYTEPAIR_"
 CONFIG_VARIABLE: Final = "BYTEPAIR_CONFIG"
+
+#: The largest file of keys or certificates, hundreds of times a usual one.
+MAX_FILE_BYTES: Final = 16 << 20
 
 #: Variables of the command `bytepair`, which a health probe has in the server's environment.
 _CLIENTS: Final = frozenset(
@@ -96,11 +100,15 @@ def contents(setting: str, path: Path) -> bytes:
     """The content of the file at `path`, which `setting` names.
 
     Raises:
-        ConfigurationError: It cannot be read, or is not a file: reading a pipe may block for ever.
+        ConfigurationError: It cannot be read, is larger than MAX_FILE_BYTES, or is not a file:
+            reading a pipe may block for ever.
     """
     try:
-        if path.exists() and not path.is_file():
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
             raise ConfigurationError(f"{setting} {path}: is not a file")
+        if found.st_size > MAX_FILE_BYTES:
+            raise ConfigurationError(f"{setting} {path}: is larger than {MAX_FILE_BYTES} bytes")
         return path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: the path holds a NUL
         reason = getattr(error, "strerror", None) or str(error)
