@@ -335,3 +335,25 @@ def test_without_retries_a_stream_does_not_resume(
         assert isinstance(caught.value.__cause__, grpc.RpcError)
         assert not hasattr(caught.value, "__notes__")
         assert len(server.metadata) == 1
+
+
+def test_the_extra_text_of_a_stopping_server_comes_unless_the_stream_advances(
+    clients: Clients,
+) -> None:
+    response = stream_pb2.DecodeStreamResponse
+    start = response(text="a", tokens_consumed=1, pending_bytes=1, encoding="e")
+    stopping = Answering(start, response(text="b", tokens_consumed=1))
+    breaking = Answering(start)  # without extra text
+    further = Answering(response(text="abc", tokens_consumed=2, pending_bytes=1, encoding="e"))
+    for script, pieces, consumed in (
+        ([stopping, UNAVAILABLE], ["a", "b"], 1),
+        ([stopping, breaking], ["a", "b"], 1),
+        ([stopping, further, UNAVAILABLE], ["a", "bc"], 2),
+    ):
+        with ScriptedStreams(*script) as server:
+            client = clients(server.target, encoding="e", max_attempts=2, max_unary_bytes=4)
+            stream = client.decode_stream([1, 2])
+            read_pieces, error = read(stream)
+            assert (read_pieces, type(error)) == (pieces, Unavailable)
+            assert stream.last.tokens_consumed == consumed
+            assert len(server.metadata) == len(script)

@@ -101,12 +101,7 @@ class SendBuffer(ABC, Generic[Part]):
         """Process a response: correct its positions and drop repeated output.
 
         Returns False if it is an extra response, which the server sends before it fails the stream.
-        Such a response is valid only if the stream does not resume; `release` processes it then.
-        """
-
-    def release(self, response: Any) -> None:
-        """Process a response for which `read` returned False."""
-        del response
+        Such a response is valid only if the stream does not resume."""
 
     def rewind(self, first: Any) -> None:
         """Make all input since the last settled position pending again; or unless `can_rewind`,
@@ -273,26 +268,23 @@ class IdsBuffer(SendBuffer[list[int]]):
 
     def read(self, response: stream_pb2.DecodeStreamResponse) -> bool:
         response.tokens_consumed += self._base
+        name = response.WhichOneof("content") or "data"
+        output: str | bytes = getattr(response, name)
+        repeated = self._delivered - self._output
+        if repeated:
+            setattr(response, name, output[repeated:])
         if response.tokens_consumed == self._answered and not response.finished:
             # The response to a request without ids, or an extra one, which has output.
-            return not (response.text or response.data)
+            return not output
         self._answered = response.tokens_consumed
-        self.release(response)
+        self._output += len(output)
+        self._output_bytes += len(output.encode() if isinstance(output, str) else output)
+        self._delivered = max(self._delivered, self._output)
         # Ids without output do not show that a text has begun, so they are not settled: a decoder
         # that starts with settled ids, even without those before them, is in the middle of a text.
         if self._output and not response.pending_bytes and self.can_rewind:
             self._keep_context(self._settle(response.tokens_consumed))
         return True
-
-    def release(self, response: stream_pb2.DecodeStreamResponse) -> None:
-        name = response.WhichOneof("content") or "data"
-        output: str | bytes = getattr(response, name)
-        repeated = self._delivered - self._output
-        self._output += len(output)
-        self._output_bytes += len(output.encode() if isinstance(output, str) else output)
-        self._delivered = max(self._delivered, self._output)
-        if repeated:
-            setattr(response, name, output[repeated:])
 
     def _keep_context(self, ids: list[int]) -> None:
         if self._is_strict and self._settled == len(ids):

@@ -54,8 +54,8 @@ class StreamState(ABC, Generic[Response, Plain]):
         self._unread_size = 0
         self._first: Any = None  # the first response, over any connection
         self._latest: Any = self.method.parse(b"")
-        # The extra response that a server sends before it fails the stream. It is valid only if the
-        # stream does not resume.
+        # The extra response that a server sends before it fails the stream. It is valid only until
+        # the stream advances over another connection.
         self._extra: Any = None
         self._ready: deque[Plain] = deque()  # values to return next
         self._error: TokenizerError | None = None  # to raise after the values of `_extra`
@@ -262,12 +262,15 @@ class StreamState(ABC, Generic[Response, Plain]):
         one and not all input was read again or received by the server."""
         with self.lock:
             self.changed()  # more requests may be sent
-            if not self.buffer.read(response):
-                self._extra = response
-                return ()
+            is_extra = not self.buffer.read(response)
             consumed = _consumed_by(response)
+            if is_extra:
+                if self._extra is None or consumed >= _consumed_by(self._extra):
+                    self._extra = response
+                return ()
             if consumed > self._consumed:
                 self._consumed = consumed
+                self._extra = None  # its output comes again
                 self.attempts.progressed()
             if self._unread:  # the last response has no request
                 self._unread_size -= self._unread.popleft()
@@ -312,10 +315,7 @@ class StreamState(ABC, Generic[Response, Plain]):
             if await self.wait(seconds + self.client._rate_limiter.wait()):
                 self.begin(self._rewind())
             return ()
-        values: Iterable[Plain] = ()
-        if self._extra is not None:
-            self.buffer.release(self._extra)
-            values = self._note(self._extra)
+        values = () if self._extra is None else self._note(self._extra)
         await self.client._explain(error)
         self.buffer.correct(error)
         if self._first is not None:
@@ -334,7 +334,6 @@ class StreamState(ABC, Generic[Response, Plain]):
         with self.lock:
             self._unread.clear()
             self._unread_size = 0
-            self._extra = None
             self.changed()
             is_kept = self.buffer.can_rewind
             self.buffer.rewind(self._first)
