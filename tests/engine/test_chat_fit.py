@@ -16,6 +16,9 @@ from bytepair_engine.chat import (
     list_chat_formats,
 )
 from bytepair_engine.chat.fitting import fit_texts
+from bytepair_engine.chat.format import Chat
+from bytepair_engine.chat.formats.gemma import Gemma
+from bytepair_engine.chat.layout import Layout
 from bytepair_engine.errors import InvalidOption
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -164,6 +167,74 @@ def test_a_rule_that_a_shorter_chat_breaks_is_reported_with_the_index_in_the_who
         fit_chat(messages, 25, **given_chat, pinned=[0])
     found = rejected.value
     assert (found.index, found.field, found.rule) == (4, "role", "roles_must_alternate")
+
+
+@pytest.mark.parametrize("name", ["gemma", "mistral-v3"])
+@quick
+@given(data=st.data())
+def test_the_longest_chat_that_a_strict_format_accepts_is_found(name: str, data: Any) -> None:
+    given_chat: Any = {"encoding": encoding_for(name), "format": name}
+    roles = ["system"] * data.draw(st.integers(0, 1))
+    first = len(roles)
+    roles += ["user", "assistant"] * data.draw(st.integers(1, 6))
+    messages = [{"role": role, "content": f"w{data.draw(words)}"} for role in roles]
+    end = len(messages)
+    pinned = data.draw(st.sets(st.integers(0, end - 1), max_size=4))
+    turns, keeps_system = data.draw(st.integers(0, 2)), data.draw(st.booleans())
+    whole = count_chat(messages, **given_chat).count
+    budget = data.draw(st.integers(0, whole - 1))
+    counts: dict[int, Any] = {}
+    rejected = 0
+    for start in range(first, max(first, end - 2 * turns) + 1, 2):
+        kept = [i for i in range(end) if i >= start or i in pinned or (keeps_system and i < first)]
+        try:
+            counts[count_chat([messages[i] for i in kept], **given_chat).count] = kept
+        except InvalidChat:
+            rejected += 1
+    fitting = [count for count in counts if count <= budget]
+
+    def fit() -> Any:
+        return fit_chat(
+            messages,
+            budget,
+            **given_chat,
+            pinned=pinned,
+            min_last_turns=turns,
+            keep_system=keeps_system,
+        )
+
+    if fitting:
+        assert fit().kept == counts[max(fitting)]
+    elif rejected and not counts.keys() - {whole}:
+        with pytest.raises(InvalidChat):
+            fit()
+    else:
+        with pytest.raises(BudgetTooSmall) as small:
+            fit()
+        assert small.value.needed == min([whole, *counts])
+
+
+def test_few_of_many_shorter_chats_that_a_format_rejects_are_tried() -> None:
+    rendered = []
+
+    class Recorded(Gemma):
+        def render(self, chat: Chat) -> Layout:
+            rendered.append(chat)
+            return super().render(chat)
+
+    given_chat: Any = {"encoding": encoding_for("gemma"), "format": Recorded()}
+    messages = chat(*["word"] * 2000)
+    for message in messages[1::2]:
+        message["role"] = "assistant"
+    # Only the last turn follows a message of the assistant.
+    fitted = fit_chat(messages, 5000, **given_chat, pinned=[0, 1997])
+    assert fitted.kept == [0, 1997, 1998, 1999]
+    # A message of the assistant would be the first.
+    pinned: Any
+    for pinned in ([1], range(1, 2000, 2)):
+        with pytest.raises(InvalidChat):
+            fit_chat(messages, 5000, **given_chat, pinned=pinned)
+    assert len(rendered) < 100
 
 
 def test_a_message_to_be_continued_is_kept_with_its_turn() -> None:

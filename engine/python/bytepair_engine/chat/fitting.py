@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Final, Self, SupportsIndex
 
 from bytepair_engine.backends.interface import Text
@@ -95,7 +95,8 @@ def fit_chat(
     Raises:
         BudgetTooSmall: The messages that must be kept exceed the budget.
         InvalidOption: An argument is out of range.
-        InvalidChat: See `count_chat`; or the format rejects the chat without the dropped messages.
+        InvalidChat: See `count_chat`; or the format rejects every shorter chat, or it takes more
+            than 64 tries to find out which it accepts.
         UnknownChatFormat, ChatFormatMismatch, SpecialTokenFound: See `count_chat`.
 
     >>> from bytepair_engine import get_encoding
@@ -168,6 +169,10 @@ def fit_texts(
 
 #: Roles of tool results.
 _RESULT_ROLES: Final = frozenset({"tool", "ipython"})
+
+#: Maximum number of shorter chats that are tried once the format has rejected one. Each costs as
+#: much as counting the chat, and pinned messages could make thousands of them.
+_MAX_TRIES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,20 +258,23 @@ class _Plan:
 
     Attributes:
         head: Number of messages at the start that are always kept.
-        pinned: Indices of the pinned messages and of their calls and results, sorted.
+        pinned: Indices of the pinned messages after the head and of their calls and results,
+            sorted.
         starts: Possible starts of the tail, increasing; the last is that of the shortest tail
             allowed.
     """
 
     def __init__(self, roles: list[str], groups: list[list[int]], rules: _Rules) -> None:
         end, last_turns = len(roles), rules.last_turns
+        self._roles = roles
         self._end = end
         systems = 0
         while systems < end and roles[systems] in ("system", "developer"):
             systems += 1
         self.head = systems if rules.keep_system else 0
         group_of = {index: group for group in groups for index in group}
-        self.pinned = sorted({index for pin in rules.pins for index in group_of.get(pin, (pin,))})
+        pinned = {index for pin in rules.pins for index in group_of.get(pin, (pin,))}
+        self.pinned = sorted(index for index in pinned if index >= self.head)
         users = [i for i in range(systems, end) if roles[i] == "user"]
         turns = users if users and users[0] == systems else [systems, *users]
         turns = [turn for turn in turns if turn < end]
@@ -288,8 +296,19 @@ class _Plan:
 
     def kept(self, start: int) -> list[int]:
         """Return the indices that are kept if the tail starts at `start`."""
-        before = [index for index in self.pinned if self.head <= index < start]
-        return [*range(self.head), *before, *range(max(start, self.head), self._end)]
+        return [*range(self.head), *self.pinned[: self.before(start)], *range(start, self._end)]
+
+    def before(self, start: int) -> int:
+        """Return the number of pinned messages between the head and the tail."""
+        return bisect_left(self.pinned, start)
+
+    def start_groups(self) -> list[list[int]]:
+        """Return the starts that drop a message, grouped by the messages before the tail and the
+        role of its first message."""
+        roles = [*self._roles, ""]
+        starts = [start for start in self.starts if start > self.head + self.before(start)]
+        groups = groupby(starts, key=lambda start: (self.before(start), roles[start]))
+        return [[*group] for _, group in groups]
 
 
 def _call_groups(messages: Sequence[Message]) -> list[list[int]]:
@@ -317,26 +336,40 @@ def _longest(
 
     The counts of the whole chat predict the start. If counts do not add up, a message may cost
     more or less in a shorter chat: then starts near the predicted one are counted, until one fits
-    and the one before it does not.
+    and the one before it does not. Shorter chats that the format rejects are left out.
+
+    Raises:
+        InvalidChat: The format rejects all shorter chats, or there are too many to try.
     """
     prefix = list(accumulate(counts[:TOOLS], initial=0))
     fixed = counts[TOOLS] + counts[FRAME] + prefix[plan.head]
-    pinned = [index for index in plan.pinned if index >= plan.head]
-    pinned_sums = list(accumulate((counts[index] for index in pinned), initial=0))
+    pinned = list(accumulate((counts[index] for index in plan.pinned), initial=0))
 
-    def summed(position: int) -> int:
-        start = plan.starts[position]
-        before = pinned_sums[bisect_left(pinned, start)]
-        return fixed + before + prefix[-1] - prefix[max(start, plan.head)]
+    def summed(start: int) -> int:
+        return fixed + pinned[plan.before(start)] + prefix[-1] - prefix[start]
 
-    last = len(plan.starts) - 1
-    found = bisect_left(range(last), True, key=lambda position: summed(position) <= target)
+    def predicted(starts: list[int]) -> int:
+        return bisect_left(starts, True, hi=len(starts) - 1, key=lambda s: summed(s) <= target)
+
     if count is None:
-        return plan.starts[found], summed(found)
+        start = plan.starts[predicted(plan.starts)]
+        return start, summed(start)
+    try:
+        return _counted(plan, plan.starts, predicted(plan.starts), target, count)
+    except InvalidChat as error:
+        starts = _accepted(plan, count, error)
+        return _counted(plan, starts, predicted(starts), target, count)
+
+
+def _counted(
+    plan: _Plan, starts: list[int], found: int, target: int, count: Callable[[list[int]], int]
+) -> tuple[int, int]:
+    """Return the result of `_longest` among `starts` by counting from the predicted position."""
+    last = len(starts) - 1
     counted: dict[int, int] = {}
 
     def fits(position: int) -> bool:
-        counted[position] = count(plan.kept(plan.starts[position]))
+        counted[position] = count(plan.kept(starts[position]))
         return counted[position] <= target
 
     # `found` fits, or is the last one; `low` does not fit. The steps double, so that a bad
@@ -351,4 +384,26 @@ def _longest(
             found, step = position, 2 * step
         else:
             low = position
-    return plan.starts[found], counted[found]
+    return starts[found], counted[found]
+
+
+def _accepted(plan: _Plan, count: Callable[[list[int]], int], rejected: InvalidChat) -> list[int]:
+    """Return the starts of shorter chats that the format accepts, after it has rejected one.
+
+    It accepts the whole chat. So what it rejects, such as roles that do not alternate, is among the
+    messages before the tail, or between them and the tail. Hence one start of each group is
+    tried, that of the shortest chat.
+    """
+    groups = plan.start_groups()
+    if len(groups) > _MAX_TRIES:
+        raise rejected
+    accepted = []
+    for starts in groups:
+        try:
+            count(plan.kept(starts[-1]))
+            accepted += starts
+        except InvalidChat as error:
+            rejected = error
+    if not accepted:
+        raise rejected
+    return accepted
