@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import bytepair_engine
@@ -52,6 +53,10 @@ def test_a_stream_gives_the_answer_of_one_call(
         lambda full: full.encode(TEXT),
         lambda full: full.count(TEXT),
         lambda full: full.count(TEXT, limit=10),
+        *(
+            partial(lambda limit, full: full.count(TEXT, limit=limit, disallowed_special="all"), n)
+            for n in (0, len(ids) - 1, len(ids))
+        ),
         lambda full: full.decode(ids),
         lambda full: full.decode(iter(ids[1:])),
         lambda full: full.decode_bytes(tuple(ids[:-1])),
@@ -92,6 +97,11 @@ def test_a_stream_fails_as_one_call_does(
     cases: list[tuple[type[Exception], str, Callable[[Any], Any]]] = [
         (SpecialTokenInText, "byte_offset", lambda c: c.encode(text)),
         (SpecialTokenInText, "byte_offset", lambda c: c.count(text, disallowed_special="all")),
+        (
+            SpecialTokenInText,
+            "byte_offset",
+            lambda c: c.count(text, limit=3, disallowed_special="all"),
+        ),
         (InvalidUtf8, "byte_offset", lambda c: c.count(f"{TEXT}é\ud800")),
         (
             InvalidUtf8,

@@ -6,8 +6,9 @@ import math
 from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields as fields_of
 from functools import cache
-from typing import Any, Final, Literal, TypedDict, TypeVar
+from typing import Any, Final, Literal, TypedDict, TypeVar, cast
 
+from bytepair.v1 import text_pb2
 from google.protobuf.message import Message
 
 from bytepair_client._arguments import (
@@ -233,9 +234,17 @@ def text_call(
 
     async def fallback(client: Any, served: Defaults) -> Response:
         seconds = timeout_for(served, timeout, len(text))
-        config = copied(request, method.stream.request().config)
+        config: Any = copied(request, method.stream.request().config)
+        limit: int | None = None
+        if config.disallowed_special == text_pb2.DISALLOWED_SPECIAL_REJECT and "limit" in fields:
+            # A stream does not search what follows its limit for special tokens; one request does.
+            limit = fields["limit"]
+            config.ClearField("limit")
         call = text_stream(method.stream, served, config, text, seconds)
-        return joined(method, await client._responses(call))
+        whole: Any = joined(method, await client._responses(call))
+        if limit is not None and whole.count > limit:
+            whole.count, whole.limit_exceeded = limit + 1, True
+        return cast(Response, whole)
 
     return Call(method, request, seconds, fallback, is_large)
 
