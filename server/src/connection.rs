@@ -46,6 +46,12 @@ pub struct Shared {
     pub files: Files,
 }
 
+/// Bytes of headers that HTTP reads: twice the limit, so that a call slightly above it gets a status
+/// of its protocol.
+fn header_list_bytes(settings: &Settings) -> u32 {
+    settings.max_header_bytes.saturating_mul(2)
+}
+
 /// HTTP/1.1 by the settings.
 fn http1(settings: &Settings) -> http1::Builder {
     let mut builder = http1::Builder::new();
@@ -53,7 +59,7 @@ fn http1(settings: &Settings) -> http1::Builder {
         .timer(TokioTimer::new())
         .header_read_timeout(settings.handshake_timeout.max(settings.keepalive_interval))
         .half_close(false)
-        .max_buf_size((settings.max_header_bytes as usize).max(8192));
+        .max_buf_size((header_list_bytes(settings) as usize).max(8192));
     builder
 }
 
@@ -65,8 +71,7 @@ fn http2(settings: &Settings) -> http2::Builder<TokioExecutor> {
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_concurrent_streams(settings.max_concurrent_streams)
-        // Twice the limit, so that a call slightly above it gets a status of its protocol.
-        .max_header_list_size(settings.max_header_bytes.saturating_mul(2))
+        .max_header_list_size(header_list_bytes(settings))
         .keep_alive_interval(Some(settings.keepalive_interval))
         .keep_alive_timeout(settings.keepalive_timeout);
     builder

@@ -18,6 +18,7 @@ from bytepair_server.config.settings import Settings
 from bytepair_server.transport.interface import Kind, Limits, Method, Setup
 from bytepair_server.transport.native import NativeTransport
 from conftest import Serve
+from google.protobuf import json_format
 from support import http2
 from support.failures import failure
 from support.pki import Authority
@@ -307,6 +308,27 @@ def test_metadata_is_bounded_by_its_size_in_http2(
         link.sendall(http2.frame(http2.SETTINGS, http2.ACK, 0))
         fields = http2.headers("Count", size=METADATA_LIMIT + over)
         assert status_of_count(link, fields) == status
+
+
+@pytest.mark.parametrize(
+    ("size", "status"), [(0, "200"), (1.0, "429"), (1.9, "429"), (2.0, "431"), (3.0, "431")]
+)
+def test_metadata_is_bounded_in_http1_1(server: RunningServer, size: float, status: str) -> None:
+    """A size is in units of the limit."""
+    body = json_format.MessageToJson(COUNT).encode()
+    lines = (
+        f"POST {http2.SERVICE}Count HTTP/1.1",
+        "host: localhost",
+        "content-type: application/json",
+        f"content-length: {len(body)}",
+        f"x-large: {'a' * int(size * Settings().max_metadata_bytes)}",
+    )
+    with http2.connection(
+        server.target, hello="\r\n".join((*lines, "", "")).encode() + body
+    ) as link:
+        answer = link.recv(4096)
+        assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+        assert (b'"resource_exhausted"' in answer) == (status == "429")
 
 
 def test_headers_far_beyond_the_limit_are_rejected_by_http(narrow: RunningServer) -> None:
