@@ -47,13 +47,6 @@ def cancelled_in_a_segment(server: RunningServer) -> None:
     cancelled(server, segments=[text_pb2.Segment(text=text) for text in texts])
 
 
-def expired(server: RunningServer) -> None:
-    """Let the deadline of a call pass while the server computes it."""
-    with pytest.raises(grpc.RpcError) as caught:
-        server.stub.Count(endless_request(), timeout=2)
-    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-
-
 def given_up(server: RunningServer) -> None:
     """Cancel a stream while the server computes one of its messages."""
     messages = [count_config("cl100k_base"), CountRequest(text=ENDLESS)]
@@ -71,7 +64,6 @@ def given_up(server: RunningServer) -> None:
             for rpc in ("Count", "Encode", "BatchCount", "BatchEncode")
         ),
         cancelled_in_a_segment,
-        expired,
         given_up,
     ],
 )
@@ -81,6 +73,31 @@ def test_the_thread_is_free_for_the_next_call_at_once(
     give_up(slow_server)
     slow_server.wait_for_metric("bytepair_requests_total", 1, code="CANCELLED")
     assert slow_server.stub.Count(SMALL, timeout=START_SECONDS).count == 2
+
+
+@pytest.mark.parametrize("rpc", ["Count", "CountStream"])
+def test_a_call_whose_deadline_passed_is_counted_and_logged_as_such(
+    slow_server: RunningServer, rpc: str
+) -> None:
+    stream = iter([count_config("cl100k_base"), CountRequest(text=ENDLESS)])
+    request = stream if rpc == "CountStream" else endless_request()
+    with pytest.raises(grpc.RpcError) as caught:
+        getattr(slow_server.stub, rpc)(request, timeout=2)
+    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    code = "DEADLINE_EXCEEDED"
+    slow_server.wait_for_metric("bytepair_requests_total", 1, rpc=rpc, code=code)
+    assert slow_server.wait_for_log("call", rpc=rpc)["code"] == code
+    assert slow_server.metric("bytepair_requests_total", code="CANCELLED") == 0
+    assert slow_server.stub.Count(SMALL, timeout=START_SECONDS).count == 2
+
+
+def test_a_call_that_is_cancelled_before_its_deadline_is_counted_as_cancelled(
+    slow_server: RunningServer,
+) -> None:
+    running = slow_server.stub.Count.future(endless_request(), timeout=60)
+    slow_server.wait_for_metric("bytepair_in_flight", 1)
+    running.cancel()
+    slow_server.wait_for_metric("bytepair_requests_total", 1, rpc="Count", code="CANCELLED")
 
 
 def test_bytes_in_flight_are_bounded_and_cancelled_calls_release_theirs(serve: Serve) -> None:

@@ -85,11 +85,8 @@ def test_an_abandoned_call_is_counted_as_cancelled(serve: Serve) -> None:
         assert server.metric("bytepair_in_flight") == 2
         waiting.cancel()
         server.wait_for_metric("bytepair_requests_total", 1, **cancelled)
-        expired = failure(server.stub.Count, endless, timeout=1)
-        assert expired.code is grpc.StatusCode.DEADLINE_EXCEEDED
-        server.wait_for_metric("bytepair_requests_total", 2, **cancelled)
         assert not running.done()
-    server.wait_for_metric("bytepair_requests_total", 3, **cancelled)
+    server.wait_for_metric("bytepair_requests_total", 2, **cancelled)
     assert server.metric("bytepair_in_flight") == 0
     # A cancelled call is not a server error.
     assert server.metric("bytepair_errors_total", rpc="Count") == 0

@@ -33,10 +33,8 @@ _PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_P
 _SERVICE: Final = "bytepair-server"
 #: Time for a stopping server to send its last spans.
 _CLOSE_SECONDS: Final = 5.0
-#: Statuses that count as server errors by the conventions for gRPC.
-_FAULTS: Final = frozenset(
-    {"DATA_LOSS", "DEADLINE_EXCEEDED", "INTERNAL", "UNAVAILABLE", "UNIMPLEMENTED", "UNKNOWN"}
-)
+#: Those of our statuses that count as server errors by the conventions for gRPC.
+_FAULTS: Final = frozenset({"DEADLINE_EXCEEDED", "INTERNAL", "UNAVAILABLE"})
 
 #: Version 00 ends after the flags; later ones may go on.
 _WELL_FORMED: Final = re.compile(

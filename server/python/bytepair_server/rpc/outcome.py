@@ -23,6 +23,11 @@ from bytepair_server.rpc.status import failure_of, internal
 from bytepair_server.transport.interface import Call as Incoming
 from bytepair_server.transport.interface import Trailers, UnaryCall
 
+#: A cancellation in this last part of a call's time counts as its deadline. A caller's own deadline
+#: is a little earlier: its timeout was rounded up (by gRPC's C core, up to 1 %) and took time to
+#: arrive.
+LAST_PART: Final = 0.05
+
 
 @dataclass(frozen=True, kw_only=True)
 class Shared:
@@ -51,6 +56,12 @@ def item_error(error: Exception, call: Call) -> text_pb2.Error:
     if failure.reason in POLICY_ACTIONS:
         call.policy.setdefault(POLICY_ACTIONS[failure.reason], failure)
     return failure.item_error()
+
+
+def _is_expired(incoming: Incoming, call: Call) -> bool:
+    """Whether a cancelled call was ended by its deadline, here or at the caller."""
+    left = incoming.time_remaining()
+    return left is not None and left <= LAST_PART * (left + call.seconds)
 
 
 class Outcomes:
@@ -105,8 +116,9 @@ class Outcomes:
             self._used(call.caller, call.input_bytes, call.tokens)
         if isinstance(error, asyncio.CancelledError):
             if not self._shared.limiter.is_cutting_off:
-                self._metrics.failed(call.encoding, call.seconds, "CANCELLED", "")
-                self._end(incoming, call, "CANCELLED", "")
+                code = "DEADLINE_EXCEEDED" if _is_expired(incoming, call) else "CANCELLED"
+                self._metrics.failed(call.encoding, call.seconds, code, "")
+                self._end(incoming, call, code, "")
                 raise error
             error = Draining()
         elif isinstance(error, KeyboardInterrupt | SystemExit):
