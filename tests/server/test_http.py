@@ -138,6 +138,31 @@ def test_an_http_client_that_does_not_read_is_disconnected() -> None:
     asyncio.run(run())
 
 
+def test_readyz_does_not_wait_for_a_refresh() -> None:
+    async def run() -> None:
+        def check() -> tuple[bool, str]:
+            return True, "checked"
+
+        async def get(path: str) -> bytes:
+            reader, writer = await asyncio.open_connection(*listener.getsockname())
+            with closing(writer):
+                writer.write(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+                return await reader.read()
+
+        listener, refreshed = listen("127.0.0.1:0"), asyncio.Event()
+        pages = Pages(CollectorRegistry(), check, check, refreshed.wait)
+        serving = serve(listener, pages)
+        waiting = asyncio.create_task(get("/healthz"))
+        async with asyncio.timeout(START_SECONDS):
+            assert (await get("/readyz?verbose")).endswith(b"checked\n")
+        assert not waiting.done()
+        refreshed.set()
+        assert (await waiting).endswith(b"checked\n")
+        serving.cancel()
+
+    asyncio.run(run())
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
 def test_without_descriptors_http_clients_wait_and_nothing_is_logged(

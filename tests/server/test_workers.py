@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -228,3 +229,18 @@ def test_a_stuck_worker_makes_the_server_unhealthy(serve: Serve) -> None:
     finally:
         os.kill(stuck, signal.SIGCONT)
     wait_until(lambda: server.get("/healthz") == (200, "healthy\n"))
+
+
+def test_a_server_whose_workers_are_all_stuck_is_not_ready(serve: Serve) -> None:
+    server = serve(*TWO)
+    stuck = workers_of(server)
+    for pid in stuck:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_until(lambda: server.get("/readyz") == (503, "no worker takes calls\n"))
+        assert workers_of(server) == stuck
+    finally:
+        for pid in stuck:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: server.get("/readyz") == (200, "ready\n"))

@@ -42,13 +42,13 @@ class Pages:
         registry: The metrics of `/metrics`.
         healthy: The check behind `/healthz`: 200 or 503.
         ready: The check behind `/readyz`: 200 or 503.
-        refresh: Awaited before each page; None for nothing.
+        refresh: Awaited before each page, apart from `/readyz`; None for nothing.
     """
 
     registry: CollectorRegistry
     healthy: Probe
     ready: Probe
-    refresh: Callable[[], Awaitable[None]] | None = None
+    refresh: Callable[[], Awaitable[object]] | None = None
 
     def get(self, path: str) -> tuple[int, str, bytes]:
         """Status, content type and body of a page."""
@@ -157,7 +157,10 @@ async def _answer(client: socket.socket, pages: Pages) -> None:
         ):
             async with asyncio.timeout(SOCKET_TIMEOUT_SECONDS):
                 request = await reader.readuntil(b"\r\n\r\n")
-            if pages.refresh is not None:
+            # A prober of `/readyz` may wait for a second only, which is less than a refresh takes
+            # if a worker does not answer. The supervisor refreshes regularly.
+            is_probe = b" /readyz" in request.partition(b"\r\n")[0]
+            if pages.refresh is not None and not is_probe:
                 await pages.refresh()
             response = _Handler(request, pages).answer.getvalue()
             async with asyncio.timeout(SOCKET_TIMEOUT_SECONDS):

@@ -366,8 +366,8 @@ class Supervisor:
     def _is_ready(self) -> tuple[bool, str]:
         if self._stopping.is_set():
             return False, "draining"
-        serving = any(child.serving for child in self._workers)
-        return (True, self._loaded.readiness) if serving else (False, "no worker serves")
+        takes_calls = any(each.serving and each.unhealthy_since is None for each in self._workers)
+        return (True, self._loaded.readiness) if takes_calls else (False, "no worker takes calls")
 
     # Helpers
 
