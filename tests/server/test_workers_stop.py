@@ -93,13 +93,17 @@ def test_a_second_signal_cuts_the_grace_time_of_every_worker_short(serve: Serve)
     assert server.wait() == 0
 
 
-def test_a_worker_that_does_not_stop_in_time_is_killed(serve: Serve) -> None:
+@pytest.mark.parametrize("grace_seconds", ["0", "3600"])
+def test_a_worker_that_does_not_stop_in_time_is_killed(serve: Serve, grace_seconds: str) -> None:
     """The other one has stopped before: no process has its number any more."""
-    server = serve(*TWO, "--grace-seconds", "0", "--stream-grace-seconds", "0")
+    server = serve(*TWO, "--grace-seconds", grace_seconds, "--stream-grace-seconds", "0")
     stuck = workers_of(server)[0]
     os.kill(stuck, signal.SIGSTOP)
     try:
         server.terminate()
+        if grace_seconds != "0":
+            server.wait_for_log("caught a signal")
+            server.terminate()
         assert server.wait() == 0
     finally:
         with suppress(ProcessLookupError):

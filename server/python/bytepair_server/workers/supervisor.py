@@ -149,7 +149,7 @@ class Supervisor:
         # pages into every worker.
         gc.collect()
         gc.freeze()
-        with stop_signals(self._stopping, self._log, lambda: self._broadcast(worker.STOP)):
+        with stop_signals(self._stopping, self._log, self._end_grace):
             for child in self._workers:
                 self._start(child)
             watch = asyncio.create_task(self._watch())
@@ -303,6 +303,10 @@ class Supervisor:
         asyncio.get_running_loop().call_later(grace + STOP_SECONDS, self._kill)
         if self._pids():
             await self._ended.wait()
+
+    def _end_grace(self) -> None:
+        self._broadcast(worker.STOP)
+        asyncio.get_running_loop().call_later(STOP_SECONDS, self._kill)
 
     def _kill(self) -> None:
         for child in self._workers:
