@@ -280,6 +280,21 @@ def test_a_chat_may_need_less_than_the_part_that_must_be_kept() -> None:
     assert rejected.value.needed == whole
 
 
+def test_a_chat_without_its_last_turn_may_need_more() -> None:
+    """Reasoning is only written after the last message of a user."""
+    given_chat: Any = {"encoding": encoding_for("qwen3"), "format": "qwen3"}
+    messages = chat("a", "b", "word " * 30, "c")
+    messages[1] |= {"role": "assistant", "reasoning": "one two three four five six seven eight"}
+    how: Any = {**given_chat, "pinned": [0, 1], "min_last_turns": 0}
+    needed = count_chat([*messages[:2], messages[3]], **given_chat).count
+    assert needed < count_chat(messages[:2], **given_chat).count
+    with pytest.raises(BudgetTooSmall) as rejected:
+        fit_chat(messages, needed - 1, **how)
+    assert rejected.value.needed == needed
+    for percent in (100, 50):
+        assert fit_chat(messages, needed, **how, refill_percent=percent).kept == [0, 1, 3]
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [

@@ -331,8 +331,8 @@ def _call_groups(messages: Sequence[Message]) -> list[list[int]]:
 def _longest(
     plan: _Plan, counts: list[int], target: int, count: Callable[[list[int]], int] | None
 ) -> tuple[int, int]:
-    """Return the start of the longest tail that fits into `target`, or of the shortest tail
-    allowed; and the count.
+    """Return the start of the longest tail that fits into `target`, or of the smallest known one;
+    and the count.
 
     The counts of the whole chat predict the start. If counts do not add up, a message may cost
     more or less in a shorter chat: then starts near the predicted one are counted, until one fits
@@ -384,6 +384,8 @@ def _counted(
             found, step = position, 2 * step
         else:
             low = position
+    if counted[found] > target:  # a longer chat may need less
+        found = min(counted, key=lambda position: (counted[position], -position))
     return starts[found], counted[found]
 
 
