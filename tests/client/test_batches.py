@@ -47,7 +47,7 @@ def client(server: RunningServer, clients: Clients) -> TokenizerClient:
 @pytest.fixture(scope="module")
 def small() -> Iterator[RunningServer]:
     """A server with small limits."""
-    flags = ("--max-input-bytes", "2000", "--max-batch-items", "7", "--max-ids", "500")
+    flags = ("--max-input-bytes", "2000", "--max-batch-items", "7", "--max-ids", "70000")
     with RunningServer("--builtin-encodings", "cl100k_base", *flags) as running:
         yield running
 
@@ -102,6 +102,7 @@ def test_a_server_with_smaller_limits(small: RunningServer, clients: Clients) ->
     assert client.encode_batch(texts) == expected
     assert client.count_batch(texts) == [len(ids) for ids in expected]
     assert client.decode_batch(expected) == texts
+    assert client.decode_batch([expected[-1] * 100] * 9) == [texts[-1] * 100] * 9
     one = client.encode_batch([Segments(["a " * 2000]), "a"], return_exceptions=True)
     assert isinstance(one[0], InputTooLarge)
     assert (one[0].item, one[1]) == (0, ids_of("a"))

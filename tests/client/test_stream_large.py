@@ -8,6 +8,7 @@ from typing import Any
 
 import bytepair_engine
 import pytest
+from bytepair.v1 import stream_pb2
 from bytepair_client import (
     DeadlineExceeded,
     FingerprintMismatch,
@@ -18,7 +19,10 @@ from bytepair_client import (
     TokenizerClient,
     UnknownTokenId,
 )
+from bytepair_client._operations.decoding import MAX_PIECE_IDS
 from bytepair_client._operations.requests import has_more_bytes
+from bytepair_client._send_buffers import MAX_KEPT_REQUESTS, MIN_CONTEXT_IDS, IdsBuffer
+from bytepair_server.config.settings import Settings
 from conftest import Serve
 from support.clients import Clients
 from support.serving import RunningServer
@@ -132,19 +136,37 @@ def test_a_text_of_megabytes(whole: TokenizerClient) -> None:
 
 
 def test_a_server_with_a_smaller_limit_gets_a_stream(serve: Serve, clients: Clients) -> None:
-    server = serve("--max-input-bytes", "1000", "--max-ids", "300")
+    server = serve("--max-input-bytes", "1000", "--max-ids", "70000")
     client = clients(server.target, encoding="cl100k_base")
     cl100k = bytepair_engine.get_encoding("cl100k_base")
     ids = cl100k.encode(TEXT)
     assert client.count(TEXT) == len(ids)
     assert client.encode(TEXT) == ids
-    assert client.decode(ids) == TEXT
-    assert client.decode_bytes(ids) == TEXT.encode()
+    many = ids * 100
+    assert len(many) > 70_000
+    assert client.decode(many) == TEXT * 100
+    assert client.decode_bytes(many) == TEXT.encode() * 100
     assert server.metric("bytepair_requests_total", rpc="Count", code="INVALID_ARGUMENT") == 1
     knowing = clients(server.target, encoding="cl100k_base", max_unary_bytes=1000)
     assert knowing.count(TEXT) == len(ids)
     assert server.metric("bytepair_requests_total", rpc="Count", code="INVALID_ARGUMENT") == 1
-    assert "".join(knowing.decode_stream(ids)) == TEXT
+    assert "".join(knowing.decode_stream(many)) == TEXT * 100
+
+
+def test_every_server_accepts_the_ids_before_a_stream_that_is_resumed() -> None:
+    config = stream_pb2.DecodeStreamConfig()
+    buffer = IdsBuffer(config, MAX_PIECE_IDS)
+    settled = [[64] * MAX_PIECE_IDS] * MAX_KEPT_REQUESTS, [[64] * (MIN_CONTEXT_IDS - 1)]
+    for requests in settled:
+        for ids in requests:
+            buffer.put(ids)
+            buffer.take()
+        buffer.read(stream_pb2.DecodeStreamResponse(text="a", tokens_consumed=buffer.sent))
+    assert buffer.can_rewind
+    buffer.rewind(None)
+    assert len(config.prefill_ids) == buffer.sent
+    with pytest.raises(ValueError, match="max_ids"):
+        Settings(max_ids=buffer.sent)
 
 
 def test_what_cannot_be_streamed_is_too_large(serve: Serve, clients: Clients) -> None:

@@ -33,9 +33,9 @@ def check(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]
 
 
 def test_a_flag_wins_over_a_variable_over_the_file(tmp_path: Path) -> None:
-    path = write_config(tmp_path, "max_ids = 1\nmax_segments = 2\nmax_batch_items = 3\n")
+    path = write_config(tmp_path, "max_ids = 100000\nmax_segments = 2\nmax_batch_items = 3\n")
     variables = {
-        "BYTEPAIR_MAX_IDS": "10",
+        "BYTEPAIR_MAX_IDS": "200000",
         "BYTEPAIR_MAX_SEGMENTS": "20",
         "BYTEPAIR_CONFIG": path,
         "BYTEPAIR_SERVICE_HOST": "10.0.0.1",
@@ -44,8 +44,8 @@ def test_a_flag_wins_over_a_variable_over_the_file(tmp_path: Path) -> None:
         "BYTEPAIR_TLS_CA": "of-the-health-probe.pem",
         "HOME": "/",
     }
-    read = loader.load(["--max-ids", "100"], variables)
-    assert read.settings.max_ids == 100
+    read = loader.load(["--max-ids", "300000"], variables)
+    assert read.settings.max_ids == 300000
     assert read.settings.max_segments == 20
     assert read.settings.max_batch_items == 3
     assert read.settings.max_in_flight == Settings().max_in_flight
@@ -120,7 +120,7 @@ def test_settings_are_frozen() -> None:
             ["--max-ids", "0"],
             {},
             "",
-            "must be at least 1, not '0'. The setting: Maximum token ids in one Decode call",
+            "must be at least 65792, not '0'. The setting: Maximum token ids in one Decode call",
         ),
         ([], {"BYTEPAIR_MAX_IDS": "-1"}, "", "max_ids (from variable BYTEPAIR_MAX_IDS): "),
         ([], {}, "max_ids = true", "max_ids (from file {file}): must be a number, not true"),
