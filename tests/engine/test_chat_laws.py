@@ -176,6 +176,8 @@ def test_tokens_that_the_caller_counted_are_added_or_rejected(name: str, data: A
     except InvalidChat as error:
         if error.index != index or error.rule not in REJECTED:
             raise
+        if "as counted_tokens" in error.advice:  # it was sent so
+            raise
         return
     if plain.message_counts[index] == 0:  # the format drops the message
         assert plain.count == more.count

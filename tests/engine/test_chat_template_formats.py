@@ -234,7 +234,7 @@ def test_what_templates_cannot_render_is_rejected() -> None:
     with pytest.raises(InvalidOption, match="continue_final_message"):
         count_chat([{"role": "assistant", "content": "x"}], **given_chat, options=options)
     counted = [{"type": "counted_tokens", "tokens": 1}]
-    with pytest.raises(InvalidChat, match="part_not_supported"):
+    with pytest.raises(InvalidChat, match="part_not_supported; this format cannot place"):
         count_chat([{"role": "user", "content": counted}], **given_chat)
 
 

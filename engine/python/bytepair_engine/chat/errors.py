@@ -74,6 +74,12 @@ _ADVICE: Final = {
 }
 
 
+#: The advice about a counted part where a format needs the text.
+NO_COUNTED_PART: Final = (
+    "this format cannot place counted tokens; leave the part out and add its number yourself"
+)
+
+
 class InvalidChat(BytepairError, ValueError):
     """The format cannot render this chat.
 

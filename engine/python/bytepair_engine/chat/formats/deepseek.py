@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bytepair_engine.chat.errors import InvalidChat
+from bytepair_engine.chat.errors import NO_COUNTED_PART, InvalidChat
 from bytepair_engine.chat.format import Chat, ChatFormat
 from bytepair_engine.chat.layout import FRAME, Control, Layout
 from bytepair_engine.chat.messages import Message
@@ -90,4 +90,4 @@ class DeepSeekV3(ChatFormat):
 
 def _check_text(index: int, message: Message) -> None:
     if any(isinstance(part, int) for part in message.content or ()):
-        raise InvalidChat(index, "content", "part_not_supported")
+        raise InvalidChat(index, "content", "part_not_supported", NO_COUNTED_PART)

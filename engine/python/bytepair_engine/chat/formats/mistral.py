@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bytepair_engine.chat.errors import InvalidChat
+from bytepair_engine.chat.errors import NO_COUNTED_PART, InvalidChat
 from bytepair_engine.chat.format import Chat, ChatFormat
 from bytepair_engine.chat.json_text import dumps, text_of
 from bytepair_engine.chat.layout import TOOLS, Control, Layout
@@ -293,11 +293,11 @@ def _system_parts(chat: Chat) -> list[tuple[int, str]]:
 
 
 def _text(index: int, message: Message) -> str:
-    """Return the content as one text; raise InvalidChat if a part is not text."""
+    """Return the content as one text; raise InvalidChat if a part is counted."""
     texts = []
     for part in message.parts:
         if not isinstance(part, str):
-            raise InvalidChat(index, "content", "part_not_supported")
+            raise InvalidChat(index, "content", "part_not_supported", NO_COUNTED_PART)
         texts.append(part)
     return "\n\n".join(filter(None, texts)) if len(texts) > 1 else "".join(texts)
 

@@ -15,7 +15,13 @@ from typing import Any, Final, Literal
 from jinja2 import TemplateError, TemplateSyntaxError, meta, nodes
 from jinja2.environment import Template
 
-from bytepair_engine.chat.errors import BadTemplate, ChatFormatMismatch, InvalidChat, TemplateLimit
+from bytepair_engine.chat.errors import (
+    NO_COUNTED_PART,
+    BadTemplate,
+    ChatFormatMismatch,
+    InvalidChat,
+    TemplateLimit,
+)
 from bytepair_engine.chat.format import Chat, ChatFormat
 from bytepair_engine.chat.json_text import NotJson, parse
 from bytepair_engine.chat.layout import FRAME, TOOLS, Control, Layout
@@ -311,7 +317,7 @@ class TemplateFormat(ChatFormat):
 
     def _message(self, index: int, message: Message) -> dict[str, Any]:
         if any(isinstance(part, int) for part in message.content or ()):
-            raise InvalidChat(index, "content", "part_not_supported")
+            raise InvalidChat(index, "content", "part_not_supported", NO_COUNTED_PART)
         fields: dict[str, Any] = {
             # A constant, because templates build control tokens from roles; it is one of `roles`.
             "role": Traced.constant(message.role),
