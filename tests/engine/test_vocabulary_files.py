@@ -219,10 +219,12 @@ def test_a_built_in_encoding_can_be_extended_in_a_few_lines(
     assert encoding.source == "builtin:cl100k_base"
 
 
-def test_a_declared_path_is_relative_to_the_declaration(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ['name = "v"', "max_ids = 5\n[encodings.v]"])
+def test_a_declared_path_is_relative_to_the_declaration(tmp_path: Path, key: str) -> None:
     (tmp_path / "v.tiktoken").write_bytes(WHOLE)
-    file = declare(tmp_path, 'name = "v"\nfile = "v.tiktoken"\npattern = "[a-z]+|."\n')
+    file = declare(tmp_path, f'{key}\nfile = "v.tiktoken"\npattern = "[a-z]+|."\n')
     encoding = load_encoding(file)
+    assert encoding.name == "v"
     assert encoding.encode("abc\nab") == [300, 10, 256]
     assert encoding.splitter == "regex"
 
@@ -251,6 +253,13 @@ def test_a_declared_path_is_relative_to_the_declaration(tmp_path: Path) -> None:
         ('name = "v\\n"\nextends = "gpt2"', "is not printable"),
         ('name = "v"\nextends = "gpt2"\naliases = ["a\\u0000"]', "is not printable"),
         ('name = "v"\nfile = "a\\u0000"\npattern = "gpt2"', "no NUL"),
+        ("encodings = 5", "encodings has no tables"),
+        ("encodings = { v = 5 }", "encodings has no tables"),
+        ("[encodings]", "declares no encoding"),
+        (
+            '[encodings.v]\nextends = "gpt2"\n[encodings.w]\nextends = "gpt2"',
+            "declares 2 encodings",
+        ),
         ("name = ", "not TOML"),
         ("name = " + "[" * 10_000, "not TOML"),
         ("name = " + "9" * 5000, "not TOML"),

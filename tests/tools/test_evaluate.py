@@ -188,8 +188,8 @@ def test_an_encoding_is_a_name_or_a_file_of_any_kind(shell: Shell, tmp_path: Pat
             "no/a.svg: the folder no does not exist",
         ),
         (("a.txt", "--on", "a.txt"), "a.txt: "),
-        (("none.toml", "--on", "a.txt"), "none.toml: declares no encoding"),
-        (("broken.toml", "--on", "a.txt"), "broken.toml: not TOML"),
+        (("none.toml", "--on", "a.txt"), "none.toml: it declares no encoding"),
+        (("broken.toml", "--on", "a.txt"), "broken.toml: it is not TOML"),
     ],
 )
 def test_bad_input(shell: Shell, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:

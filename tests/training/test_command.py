@@ -53,6 +53,8 @@ def test_a_trained_vocabulary_is_served(
     expected = bytepair_engine.train(
         TEXTS, vocab_size=1000, pattern="gpt2", special_tokens=["<|end|>"]
     )
+    loaded = bytepair_engine.load_encoding(tmp_path / "mine/bytepair.toml")
+    assert (loaded.name, loaded.fingerprint) == ("mine", expected.fingerprint)
     shell("extend", "mine/bytepair.toml", "--special", "<|user|>", "--output", "chat")
     lines = [tmp_path / name / "bytepair.toml" for name in ("mine", "chat")]
     for file in ("mine/mine.tiktoken", "chat/chat.tiktoken"):

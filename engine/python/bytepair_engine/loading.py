@@ -31,9 +31,10 @@ def load_encoding(
     """Load an encoding from its declaration, or from a self-describing vocabulary file.
 
     Args:
-        spec: The declaration; or the path of a TOML file with its keys and `name`; or the path of
-            a tokenizer.json, a SentencePiece model or a Tekken file, which names the encoding
-            ("tokenizer" for tokenizer.json). The format is detected from the content.
+        spec: The declaration; or the path of a TOML file with its keys and `name`, or with one
+            table `[encodings.NAME]`; or the path of a tokenizer.json, a SentencePiece model or a
+            Tekken file, which names the encoding ("tokenizer" for tokenizer.json). The format is
+            detected from the content.
         backend: "native" or "reference"; None for native if the core is built, else reference.
         cache_bytes: See `resources.Resources`.
         threads: See `resources.Resources`.
@@ -45,7 +46,11 @@ def load_encoding(
     """
     if not isinstance(spec, EncodingSpec):
         check_type("spec", spec, str | os.PathLike, "an EncodingSpec or a path")
-        spec = _declaration_of(Path(spec))
+        path = Path(spec)
+        spec, *others = declarations(path)
+        if others:
+            problem = f"it declares {len(others) + 1} encodings"
+            raise VocabularyError(str(path), problem, "use a file with a single one")
     spec.check()
     core, resources = resolve(backend), Resources(cache_bytes, threads)
     if spec.extends is not None:
@@ -136,8 +141,13 @@ def _extend(core: Core, spec: EncodingSpec, resources: Resources) -> Encoding:
     )
 
 
-def _declaration_of(path: Path) -> EncodingSpec:
-    """Read a declaration from a TOML file, or create one for a vocabulary file."""
+def declarations(path: Path) -> list[EncodingSpec]:
+    """Read the declarations of a TOML file: its tables `[encodings.NAME]`, or the single one that
+    it is. For a vocabulary file, create one.
+
+    Raises:
+        VocabularyError: The file or a declaration is invalid, or it declares nothing.
+    """
     if str(path) in {*BUILTINS, *MODELS} and not path.exists():
         raise VocabularyError(
             str(path), "there is no such file", f"use get_encoding({str(path)!r})"
@@ -149,9 +159,16 @@ def _declaration_of(path: Path) -> EncodingSpec:
         table = tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:  # too many digits, too deeply nested
         if path.suffix != ".toml":
-            return EncodingSpec(name=path.stem, file=path)
+            return [EncodingSpec(name=path.stem, file=path)]
         raise VocabularyError(str(path), f"it is not TOML: {error}", "correct it") from None
+    if "encodings" in table:
+        tables = table["encodings"]
+        if not isinstance(tables, dict) or not all(isinstance(it, dict) for it in tables.values()):
+            raise VocabularyError(str(path), "encodings has no tables", "add [encodings.NAME]")
+        if not tables:
+            raise VocabularyError(str(path), "it declares no encoding", "add [encodings.NAME]")
+        return [EncodingSpec.from_mapping(*each, path.parent) for each in tables.items()]
     name = table.pop("name", None)
     if not isinstance(name, str) or not name:
         raise VocabularyError(str(path), "name is missing or not a string", "add name")
-    return EncodingSpec.from_mapping(name, table, path.parent)
+    return [EncodingSpec.from_mapping(name, table, path.parent)]

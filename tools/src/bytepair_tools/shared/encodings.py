@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 from bytepair_engine import Encoding, EncodingSpec, UnknownEncoding, get_encoding, load_encoding
 from bytepair_engine.inspection import Inspection, inspect_file
+from bytepair_engine.loading import declarations
 
-from bytepair_tools.shared.failure import Failure, reason
+from bytepair_tools.shared.failure import Failure
 
 #: The help text of ENCODING.
 ENCODING_HELP = (
@@ -59,7 +59,7 @@ def named_encodings(
         unknown = error
     path = Path(name)
     if path.suffix == ".toml":
-        return declared_encodings(path)
+        return [load_encoding(spec) for spec in declarations(path)]
     if not path.exists():
         raise Failure(f"{unknown}; and there is no such file")
     found = _inspected(path, None, None)
@@ -78,42 +78,10 @@ def one_encoding(
     Raises:
         Failure: See `named_encodings`; or a TOML file declares several.
     """
-    return only_one(name, named_encodings(name, pattern=pattern, encoder_file=encoder_file))
-
-
-def only_one(name: str, encodings: Sequence[Encoding]) -> Encoding:
-    """Return the only encoding.
-
-    Raises:
-        Failure: There are several.
-    """
+    encodings = named_encodings(name, pattern=pattern, encoder_file=encoder_file)
     if len(encodings) > 1:
         raise Failure(f"{name}: declares several encodings; use a file with a single one")
     return encodings[0]
-
-
-def declared_encodings(path: Path) -> list[Encoding]:
-    """Load the encodings of a TOML file: its tables `[encodings.NAME]`, or a single declaration.
-
-    Raises:
-        Failure: The file cannot be read, is not TOML, or declares nothing.
-        BytepairError: A declaration or one of its files is invalid.
-    """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Failure(f"{path}: {reason(error)}") from None
-    except ValueError as error:
-        raise Failure(f"{path}: not TOML: {error}") from None
-    tables = content.get("encodings")
-    if not isinstance(tables, dict):
-        return [load_encoding(path)]
-    if not tables:
-        raise Failure(f"{path}: declares no encoding")
-    return [
-        load_encoding(EncodingSpec.from_mapping(name, table, path.parent))
-        for name, table in tables.items()
-    ]
 
 
 def allowed_special(given: Sequence[str], encoding: Encoding) -> Literal["all"] | list[str]:

@@ -12,12 +12,12 @@ from bytepair_engine import (
     UnknownEncoding,
     extend_encoding,
     get_encoding,
+    load_encoding,
 )
 from bytepair_engine.extending import ordinary_tokens
 from bytepair_engine.training.output import configuration, rank_file
 from bytepair_engine.vocabulary.builtin import BUILTINS
 
-from bytepair_tools.shared.encodings import declared_encodings, only_one
 from bytepair_tools.shared.failure import Failure
 from bytepair_tools.shared.files import write_atomically
 from bytepair_tools.training.output import CONFIGURATION, check_name, create_folder
@@ -55,7 +55,7 @@ def _base(name: str) -> Encoding:
     """Load the encoding to extend: a built-in one, or the only one that a file declares."""
     path = Path(name)
     if path.suffix == ".toml":
-        return only_one(name, declared_encodings(path))
+        return load_encoding(path)
     try:
         return get_encoding(name)
     except UnknownEncoding as error:
