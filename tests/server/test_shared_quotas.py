@@ -138,6 +138,39 @@ def test_concurrent_processes_use_exactly_the_quota() -> None:
     assert done.stdout == "[0, 0, 0, 0] 40000 True\n"
 
 
+#: The child stops while it holds the lock of the account.
+STOPPED = """
+import os, signal
+from bytepair_server.errors import QuotaExceeded
+from bytepair_server.workers.shared_quotas import QuotaStore
+from bytepair_server.auth.quotas import Quota
+from bytepair_server.config.settings import QuotaTable
+
+account = QuotaStore(2).account("caller")
+pid = os.fork()
+if pid == 0:
+    with account.lock:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    os._exit(0)
+os.waitpid(pid, os.WUNTRACED)
+quota = Quota(QuotaTable(requests_per_second=1e-6, request_burst=3), account)
+for _ in range(3):
+    quota.enter(0)
+try:
+    quota.enter(0)
+except QuotaExceeded:
+    print("exceeded")
+os.kill(pid, signal.SIGKILL)
+"""
+
+
+def test_a_process_that_stops_with_a_lock_does_not_stop_others() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "exceeded\n"
+
+
 def test_every_caller_has_a_separate_account() -> None:
     quota_store = QuotaStore()
     for name in ("a", "b"):

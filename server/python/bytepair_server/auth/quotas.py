@@ -89,7 +89,7 @@ class Quota:
         kind, name, limit = _REQUESTS, "concurrent_requests", self._max_concurrent
         if is_stream:
             kind, name, limit = _STREAMS, "open_streams", self._max_streams
-        with self._account.locked():
+        with self._account.lock:
             if limit is not None and self._account.active(kind) >= limit:
                 raise QuotaExceeded(name, limit, RETRY_SECONDS)
             requests, message_bytes = self._requests, self._bytes
@@ -110,14 +110,14 @@ class Quota:
     def charge(self, size: int) -> None:
         """Charge the bytes of a stream's message. The account may go into debt."""
         if self._bytes is not None:
-            with self._account.locked():
+            with self._account.lock:
                 self._bytes.take(size)
 
     def debt(self) -> float:
         """Seconds until the debt of bytes is paid; 0 without a debt."""
         if self._bytes is None:
             return 0.0
-        with self._account.locked():
+        with self._account.lock:
             return self._bytes.wait(0)
 
 

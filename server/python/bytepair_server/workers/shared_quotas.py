@@ -1,20 +1,27 @@
 """Quota use of all callers, shared by all processes of a server.
 
 The supervisor makes the store before it forks, so its memory is shared. A record lock guards
-each account; the kernel releases it when a process is killed. A new account is all zeros.
+each account; the kernel releases it when a process is killed. A process that is stopped while it
+holds the lock delays each other once; until it ends or goes on, the account is then used without
+the lock, and some calls may be miscounted. A new account is all zeros.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, nullcontext
+from time import sleep
 from typing import Final
 from zlib import crc32
 
 from bytepair_server.workers.shared_memory import CELL_BYTES, Block, Cells
 
+#: Tries to take the lock of an account, which is held for some microseconds.
+QUICK_TRIES: Final = 50
+#: With further tries, while its process may wait for a core: 0.2 s together.
+MAX_TRIES: Final = 250
+TRY_SECONDS: Final = 0.001
 #: Callers with quotas that the store has room for, if their names are shorter than 100 bytes.
 MAX_ACCOUNTS: Final = 1 << 16
 
@@ -32,22 +39,18 @@ class Account:
     Attributes:
         requests: The cells of the bucket of requests.
         input_bytes: The cells of the bucket of bytes.
+        lock: Keeps other processes from reading or changing the account while a block runs.
     """
 
-    __slots__ = ("_active", "_byte", "_lock", "_own", "input_bytes", "requests")
+    __slots__ = ("_active", "_own", "input_bytes", "lock", "requests")
 
-    def __init__(self, cells: Cells, number: int, lock: int | None, byte: int) -> None:
+    def __init__(self, cells: Cells, number: int, lock: AbstractContextManager[None]) -> None:
         """See `QuotaStore.account`."""
         self.requests: Final = cells[:2]
         self.input_bytes: Final = cells[2:_BUCKET_CELLS]
         self._active: Final = cells[_BUCKET_CELLS:]
         self._own: Final = _ACTIVE_CELLS * number
-        self._lock: Final = lock
-        self._byte: Final = byte
-
-    def locked(self) -> AbstractContextManager[None]:
-        """Keep other processes from reading or changing the account while the block runs."""
-        return _locked(self._lock, self._byte)
+        self.lock: Final = lock
 
     def active(self, kind: int) -> int:
         """Active requests (`kind` 0) or streams (1) of all processes."""
@@ -94,20 +97,41 @@ class QuotaStore:
         Raises:
             MemoryError: There is no room for another account.
         """
-        with _locked(self.lock, 0):
+        if self.lock is None:
             cells = self._block.reserve(_TABLE, (caller,), self._width)
+            return Account(cells, self._number, nullcontext())
+        # Without this lock, a row could be overwritten. A process takes it once for each caller.
+        fcntl.lockf(self.lock, fcntl.LOCK_EX, 1, 0)
+        try:
+            cells = self._block.reserve(_TABLE, (caller,), self._width)
+        finally:
+            fcntl.lockf(self.lock, fcntl.LOCK_UN, 1, 0)
         # Callers whose hashes are equal share a lock.
-        return Account(cells, self._number, self.lock, 1 + crc32(caller.encode()))
+        return Account(cells, self._number, _Lock(self.lock, 1 + crc32(caller.encode())))
 
 
-@contextmanager
-def _locked(descriptor: int | None, byte: int) -> Iterator[None]:
-    """Hold a record lock on a byte of a file; without a descriptor, no lock."""
-    if descriptor is None:
-        yield
-        return
-    fcntl.lockf(descriptor, fcntl.LOCK_EX, 1, byte)
-    try:
-        yield
-    finally:
-        fcntl.lockf(descriptor, fcntl.LOCK_UN, 1, byte)
+class _Lock:
+    """A record lock on a byte of a file. Entering it waits for the lock, but not for ever: after
+    MAX_TRIES it goes on without, and from then on after one try until the lock is free."""
+
+    __slots__ = ("_byte", "_descriptor", "_tries")
+
+    def __init__(self, descriptor: int, byte: int) -> None:
+        self._descriptor: Final = descriptor
+        self._byte: Final = byte
+        self._tries = MAX_TRIES
+
+    def __enter__(self) -> None:
+        for number in range(self._tries):
+            try:
+                fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, self._byte)
+            except BlockingIOError:
+                if number >= QUICK_TRIES:
+                    sleep(TRY_SECONDS)
+            else:
+                self._tries = MAX_TRIES
+                return
+        self._tries = 1
+
+    def __exit__(self, *_: object) -> None:
+        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, self._byte)
