@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from bytepair_server.rpc.json import MAX_BYTES
@@ -51,6 +53,17 @@ def test_a_get_without_a_message_is_told_to_post(
     answer = ask(native.target, path, "GET", None, **sent)
     assert answer.status == 415
     assert b"POST JSON with content-type: application/json" in answer.body
+
+
+def test_a_get_with_a_message_is_a_call_whose_answer_other_origins_cannot_read(
+    native: RunningServer,
+) -> None:
+    page = (Path(__file__).parents[2] / "docs/transport.md").read_text(encoding="utf-8")
+    [documented] = re.findall(r"`(\?[^`]*)<JSON>`", page)
+    message = quote(json.dumps({"encoding": "cl100k_base", "text": "hello world"}))
+    answer = ask(native.target, f"{COUNT}{documented}{message}", origin="https://other.example")
+    assert (answer.status, json.loads(answer.body)["count"]) == (200, "2")
+    assert "access-control-allow-origin" not in answer.headers
 
 
 def test_another_http_method_is_told_to_post(native: RunningServer) -> None:
