@@ -76,6 +76,26 @@ def test_a_path_is_relative_to_the_config_file_or_the_working_directory(
     assert found == [tmp_path / "a", tmp_path / "b", folder / "c"]
 
 
+@pytest.mark.parametrize(
+    ("address", "used"),
+    [
+        ("unix:a.sock", "unix:etc/a.sock"),
+        ("unix:/run/a.sock", "unix:/run/a.sock"),
+        ("unix:///run/a.sock", "unix:/run/a.sock"),
+        ("127.0.0.1:1", "127.0.0.1:1"),
+    ],
+)
+def test_a_unix_socket_is_relative_to_the_config_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str, used: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (folder := tmp_path / "etc").mkdir()
+    config = Path(write_config(folder, f'grpc_address = "{address}"')).relative_to(tmp_path)
+    assert loader.load(["--config", str(config)], {}).settings.grpc_address == used
+    arguments = ["--config", str(config), "--grpc-address", "unix:a.sock"]
+    assert loader.load(arguments, {}).settings.grpc_address == "unix:a.sock"
+
+
 def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     config = write_config(tmp_path, "\ufeffapi_keys_file = 'keys.toml'")
     (tmp_path / "keys.toml").write_text("\ufeff" + keys_toml(chat="a"), encoding="utf-8")

@@ -134,7 +134,7 @@ def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Configurat
     origin: dict[str, str] = {}
     if path:
         for name, value in _read_file(Path(path)).items():
-            values[name], origin[name] = value, f"file {path}"
+            values[name], origin[name] = _from_file(name, value, Path(path)), f"file {path}"
     ignored = {}
     for variable in sorted(environment):
         if not variable.startswith(PREFIX) or variable in (CONFIG_VARIABLE, *_CLIENTS):
@@ -162,6 +162,12 @@ def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Configurat
 
 def _from_here(name: str, value: str) -> str:
     return str(Path(value).absolute()) if name in _PATHS and value else value
+
+
+def _from_file(name: str, value: object, file: Path) -> object:
+    if name == "grpc_address" and str(value).startswith("unix:") and value != "unix:":
+        return f"unix:{file.parent / str(value).removeprefix('unix:').removeprefix('//')}"
+    return value  # other paths are used with `base_dir`
 
 
 def _read_file(path: Path) -> dict[str, Any]:
