@@ -144,6 +144,7 @@ def test_settings_are_frozen() -> None:
         ),
         ([], {"BYTEPAIR_MAX_IDS": "-1"}, "", "max_ids (from variable BYTEPAIR_MAX_IDS): "),
         ([], {}, "max_ids = true", "max_ids (from file {file}): must be a number, not true"),
+        ([], {}, "flagged_tokens.a = [true]", "flagged_tokens.a.0 (from file {file}): must be a"),
         ([], {}, "workers = 1.5", "must be a whole number, not 1.5"),
         ([], {}, "callers = 5", "must be a table, not 5"),
         ([], {}, "callers.a = 5", "callers.a (from file {file}): must be a table, not 5"),

@@ -354,7 +354,7 @@ class Settings(BaseModel):
     aliases: Mapping[str, str] = Field(default_factory=dict)
     """Further names of loaded encodings: alias = canonical name; * in an alias matches any
     characters. Only in the file."""
-    flagged_tokens: Mapping[str, tuple[int, ...]] = Field(default_factory=dict)
+    flagged_tokens: Mapping[str, tuple[Whole, ...]] = Field(default_factory=dict)
     """Token ids that Inspect reports, by encoding. Only in the file."""
 
     @field_validator("http_address")
