@@ -32,6 +32,7 @@ from support.serving import (
     RunningServer,
     clean_environment,
     command,
+    run_to_end,
     write_config,
 )
 from support.slow import SLOW_FLAGS, WITHOUT_CORE, endless_count, finish, unfinished_count
@@ -146,6 +147,27 @@ def test_a_second_signal_cuts_the_grace_time_short(serve: Serve) -> None:
         failed = read(running.exception())
     assert failed.reason == "DRAINING"
     assert server.wait() == 0
+
+
+#: Python runs it before anything else.
+SIGTERM_AT_IMPORT = """
+import os, signal, sys
+class Finder:
+    def find_spec(name, *_):
+        if name == "bytepair_server.command":
+            os.kill(os.getpid(), signal.SIGTERM)
+sys.meta_path.insert(0, Finder)
+"""
+
+
+@pytest.mark.parametrize(("flags", "status"), [((), 0), (("--check-config",), -signal.SIGTERM)])
+def test_a_sigterm_during_the_start_ends_the_server(
+    tmp_path: Path, flags: tuple[str, ...], status: int
+) -> None:
+    """Process 1 of a container, which has no default handlers, would go on."""
+    (tmp_path / "sitecustomize.py").write_text(SIGTERM_AT_IMPORT)
+    ended = run_to_end("--http-address", "none", *flags, PYTHONPATH=str(tmp_path))
+    assert ended.returncode == status
 
 
 def test_ctrl_c_stops_an_idle_server(serve: Serve) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 
@@ -12,6 +13,10 @@ def main() -> int:
     Returns:
         The exit status; see `command.run`.
     """
+    if "--check-config" not in sys.argv:
+        # Without a handler, process 1 of a container ignores the signal. `stop_signals` replaces
+        # this one when there is something to drain.
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     _open_standard_streams()
     # gRPC's log lines quote bytes of a client, which could forge a line of ours. gRPC reads the
     # variable when it is imported.
