@@ -154,6 +154,23 @@ def test_a_worker_that_cannot_be_started_is_retried_later(
     assert server.wait() == 0
 
 
+def test_a_start_without_descriptors_is_a_clear_error() -> None:
+    limited = ("sh", "-c", 'ulimit -n 8 && exec "$@"', "sh")
+    flags = ("--grpc-address", "127.0.0.1:0", "--http-address", "none", "--workers", "1")
+    ended = subprocess.run(
+        [*limited, *command(*flags, "--builtin-encodings", "r50k_base")],
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+    said = "Too many open files: raise the limit on file descriptors (ulimit -n, LimitNOFILE)"
+    assert ended.returncode == 2
+    assert ended.stderr.endswith(f"bytepair-server: {said}\n")
+    assert "Traceback" not in ended.stderr
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
 def test_without_descriptors_open_connections_are_served_and_new_ones_later(serve: Serve) -> None:
     server = serve()

@@ -8,6 +8,7 @@ import resource
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Final
 
 import uvloop
 
@@ -21,6 +22,12 @@ from bytepair_server.workers.signals import stop_signals
 from bytepair_server.workers.supervisor import Supervisor, worker_count
 from bytepair_server.workers.worker import EXIT_CONFIGURATION
 
+#: How errors of the start begin if a limit of the system is too low, and the limit.
+_LIMITS: Final = {
+    "Too many open files": "file descriptors (ulimit -n, LimitNOFILE)",
+    "can't start new thread": "processes and threads (ulimit -u, TasksMax)",
+}
+
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command; `arguments` is the command line without the program's name.
@@ -28,6 +35,8 @@ def run(arguments: Sequence[str]) -> int:
     Returns:
         The exit status: 0 after a drain, 2 if the server could not start, 3 if no worker could
         start.
+    Raises:
+        OSError, RuntimeError: The server failed for a reason that is none of these.
     """
     configuration = None
     try:
@@ -55,6 +64,12 @@ def run(arguments: Sequence[str]) -> int:
         said = str(error) if configuration is None else configuration.with_source(str(error))
         sys.stderr.write(f"bytepair-server: {said}\n")
         return EXIT_CONFIGURATION
+    except (OSError, RuntimeError) as error:
+        for words, limit in _LIMITS.items():
+            if words in str(error):
+                sys.stderr.write(f"bytepair-server: {words}: raise the limit on {limit}\n")
+                return EXIT_CONFIGURATION
+        raise
     if not idle:
         # Do not wait for threads that outlasted the grace time.
         sys.stdout.flush()
