@@ -177,7 +177,8 @@ def test_a_deep_exception_is_logged_by_its_first_and_last_frames() -> None:
 
 
 @pytest.mark.skipif(not hasattr(select, "poll"), reason="nothing tells of room in a pipe")
-def test_log_lines_are_truncated_or_dropped_if_the_reader_is_slow() -> None:
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_log_lines_are_cut_or_dropped_if_the_reader_is_slow(log_format: Any) -> None:
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as reader, os.fdopen(writing, "w") as stream:
         os.set_blocking(writing, False)
@@ -186,18 +187,29 @@ def test_log_lines_are_truncated_or_dropped_if_the_reader_is_slow() -> None:
                 os.write(writing, bytes(select.PIPE_BUF))
         os.set_blocking(writing, True)
         os.read(reading, select.PIPE_BUF)
-        log = logs.configure("json", "info", stream)
+        log = logs.configure(log_format, "info", stream)
         long = "x" * 3 * select.PIPE_BUF
-        thread = threading.Thread(target=log.error, args=(long,), daemon=True)
+        names = [f"name {number}" for number in range(1000)]
+        values = {"text": long, "names": names, "number": 1}
+        thread = threading.Thread(target=log.error, args=(long,), kwargs=values, daemon=True)
         thread.start()
         thread.join(START_SECONDS)
         assert not thread.is_alive()
         log.error("there is no room for this")
         line = reader.read1(1 << 20).lstrip(b"\0")
         log.error("here is some")
-        assert json.loads(reader.readline())["event"] == "here is some"
-    assert len(line) == select.PIPE_BUF
-    assert line.endswith("x…\n".encode())
+        assert b"here is some" in reader.readline()
+        log.error("é" * 200, **dict.fromkeys("abcdef", "é" * 200))
+        least = reader.readline()
+    if log_format == "console":
+        assert len(line) == select.PIPE_BUF
+        assert line.endswith("x…\n".encode())
+        return
+    cut = json.loads(line)
+    assert cut["event"] == cut["text"] == 200 * "x" + "…"
+    assert cut["names"] == [*names[:4], "… 992 more", *names[-4:]]
+    assert (cut["number"], cut["cut"]) == (1, True)
+    assert json.loads(least).keys() == {"event", "level", "timestamp", "cut"}
 
 
 @pytest.mark.slow

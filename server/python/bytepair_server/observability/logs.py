@@ -24,7 +24,11 @@ Format = Literal["json", "console"]
 WARNING_SECONDS: Final = 60.0
 #: Frames of an exception that are logged: the first and the last.
 MAX_FRAMES: Final = 20
-#: Replaces the end of a line that is too long for a pipe.
+#: In a line that is too long for a pipe: characters of a string and items of a list, the first and
+#: the last.
+MAX_CUT_CHARACTERS: Final = 200
+MAX_CUT_ITEMS: Final = 8
+#: Replaces the end of a line that is no JSON and too long for a pipe.
 _CUT: Final = "…\n".encode()
 _LEVELS: Final = logging.getLevelNamesMapping()
 #: This logger of gRPC writes a traceback for each header that is not text: 170 KB for a header
@@ -54,7 +58,7 @@ def configure(
     if worker is not None:
         shared.append(lambda _, __, event: {**event, "worker": worker})
     renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer()
+        _json_renderer(lines)
         if log_format == "json"
         else structlog.dev.ConsoleRenderer(colors=stream.isatty())
     )
@@ -107,13 +111,17 @@ def _on_lost_line() -> None:
 
 class LossyStream(io.TextIOBase):
     """A stream that drops a line that cannot be written: the disk is full, or the pipe is full or
-    closed. A call never waits or fails because of a log line. Thread-safe."""
+    closed. A call never waits or fails because of a log line. Thread-safe.
+
+    Attributes:
+        max_bytes: Longer lines are cut.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream: Final = stream
         self._lock: Final = threading.Lock()
         self._poll: Final = select.poll()
-        self._max_bytes = sys.maxsize
+        self.max_bytes = sys.maxsize
         self._descriptor: int | None = None
         with suppress(OSError):  # not a file
             self._descriptor = stream.fileno()
@@ -124,7 +132,7 @@ class LossyStream(io.TextIOBase):
         if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
             # A pipe that poll reports as writable takes this much at once (POSIX). A write can
             # still block if several processes write at the same time.
-            self._max_bytes = select.PIPE_BUF
+            self.max_bytes = select.PIPE_BUF
 
     def write(self, text: str) -> int:
         with self._lock:
@@ -140,8 +148,8 @@ class LossyStream(io.TextIOBase):
             if self._poll.poll(0):
                 # Not through the stream's buffer, which would keep a line that cannot be written.
                 line = text.encode(errors="backslashreplace")
-                if len(line) > self._max_bytes:
-                    line = line[: self._max_bytes - len(_CUT)] + _CUT
+                if len(line) > self.max_bytes:
+                    line = line[: self.max_bytes - len(_CUT)] + _CUT
                 os.write(self._descriptor, line)
                 return True
         return False
@@ -152,6 +160,36 @@ class LossyStream(io.TextIOBase):
 
     def close(self) -> None:
         """Leave the stream open: its owner closes it."""
+
+
+def _json_renderer(lines: LossyStream) -> structlog.typing.Processor:
+    """Render lines as JSON. One that the stream would cut has short values and `"cut": true`, and
+    if that is still too long, only those that every line has."""
+    render = structlog.processors.JSONRenderer()
+
+    def rendered(
+        logger: structlog.typing.WrappedLogger, method: str, event: structlog.typing.EventDict
+    ) -> str | bytes:
+        line = render(logger, method, event)
+        for names in (event, ("event", "level", "timestamp")):
+            if len(line) < lines.max_bytes:  # it is ASCII, and a line feed follows
+                break
+            short = {name: _short(event[name]) for name in names}
+            line = render(logger, method, {**short, "cut": True})
+        return line
+
+    return rendered
+
+
+def _short(value: object) -> object:
+    if isinstance(value, str):
+        return value if len(value) <= MAX_CUT_CHARACTERS else f"{value[:MAX_CUT_CHARACTERS]}…"
+    if isinstance(value, list | tuple):
+        ends = MAX_CUT_ITEMS // 2
+        if len(value) > MAX_CUT_ITEMS:
+            value = [*value[:ends], f"… {len(value) - 2 * ends} more", *value[-ends:]]
+        return [_short(item) for item in value]
+    return value
 
 
 def _without_messages(
