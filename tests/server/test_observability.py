@@ -82,7 +82,7 @@ def test_an_abandoned_call_is_counted_as_cancelled(serve: Serve) -> None:
     with endless_count(server) as running:
         waiting = server.stub.Count.future(endless)
         server.wait_for_metric("bytepair_waiting_for_thread", 1)
-        assert server.metric("bytepair_in_flight") == 2
+        server.wait_for_metric("bytepair_in_flight", 2)
         waiting.cancel()
         server.wait_for_metric("bytepair_requests_total", 1, **cancelled)
         assert not running.done()
