@@ -261,17 +261,17 @@ class _Job(CancelScope):
         self.began = True
         self._turn_ends = monotonic() + TURN_SECONDS
         function, self._function = self._function, None  # frees its request once it is done
-        fault: BaseException
+        # An error is no local variable, or its traceback would keep this function, and the request.
         try:
             if function is None or self.cancelled:
                 raise asyncio.CancelledError
             with self:
                 return partial(self.result.set_result, function())
         except StopIteration as error:
-            fault = RuntimeError(str(error))  # a future rejects StopIteration
+            # A future rejects StopIteration.
+            return partial(self.result.set_exception, RuntimeError(str(error)))
         except BaseException as error:
-            fault = error
-        return partial(self.result.set_exception, fault)
+            return partial(self.result.set_exception, error)
 
 
 def _lower_priority() -> None:

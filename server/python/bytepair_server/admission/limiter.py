@@ -287,6 +287,7 @@ class Slot:
             raise Overloaded(RETRY_SECONDS, "messages that arrive slowly") from None
         finally:
             self._limiter.reading.discard(self)
+            self.reading = None  # refers to the task
         size = 0 if raw is None else len(raw)
         self._limiter.held_bytes += size - self.size
         self.size = size
@@ -302,6 +303,7 @@ class Slot:
         """Release the slot."""
         if self._task is not None:
             self._limiter.untrack(self._task)
+            self._task = None  # may refer to an error that refers to this slot
         self._limiter.held_bytes -= self.size
         self._limiter.release()
 

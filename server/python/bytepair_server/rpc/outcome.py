@@ -64,6 +64,14 @@ def _is_expired(incoming: Incoming, call: Call) -> bool:
     return left is not None and left <= LAST_PART * (left + call.seconds)
 
 
+def _free_messages(error: BaseException | None) -> None:
+    """Drop the traceback of a handled error. Functions in it refer to the error: they would keep
+    the messages of the call until the next full garbage collection, perhaps for hours."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__context__
+
+
 class Outcomes:
     """Ends the calls of one RPC."""
 
@@ -119,7 +127,11 @@ class Outcomes:
                 code = "DEADLINE_EXCEEDED" if _is_expired(incoming, call) else "CANCELLED"
                 self._metrics.failed(call.encoding, call.seconds, code, "")
                 self._end(incoming, call, code, "")
-                raise error
+                _free_messages(error)
+                try:
+                    raise error
+                finally:
+                    del error  # or its traceback would keep this function, and with it the call
             error = Draining()
         elif isinstance(error, KeyboardInterrupt | SystemExit):
             raise error
@@ -144,6 +156,7 @@ class Outcomes:
         if incoming.is_json and failure.retry_seconds is not None:
             headers = (("retry-after", str(ceil(failure.retry_seconds))),)
         incoming.fail(failure.for_transport(is_json=incoming.is_json), trailers(call), headers)
+        _free_messages(error)
 
     def _unexpected(self, incoming: Incoming, call: Call, error: BaseException) -> Failure:
         self._shared.log.error(

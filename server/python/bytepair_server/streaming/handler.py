@@ -59,7 +59,7 @@ class OpenStream:
         self._limiter: Final = limiter
         self._idle_seconds: Final = settings.stream_idle_seconds
         self._loop: Final = asyncio.get_running_loop()
-        self._task: Final = limiter.track(is_stream=True)
+        self._task = limiter.track(is_stream=True)
         self._held = 0
         self.active_at = self._loop.time()
         self._is_working = self.idle = False
@@ -72,6 +72,7 @@ class OpenStream:
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._limiter.untrack(self._task)
+        del self._task  # may refer to an error that refers to this stream
         self.set_held_bytes(0)
         if self._timer is not None:
             self._timer.cancel()

@@ -158,11 +158,12 @@ class NativeTransport:
             call.task.add_done_callback(partial(self._ended, number))
 
     def _ended(self, number: int, task: asyncio.Task[None]) -> None:
-        call = self._calls.pop(number, None)
+        call = self._calls.pop(number)
+        del call.task  # refers to the call
         fault = None if task.cancelled() else task.exception()
         if fault is not None:
             self._on_fault(fault)
-        if call is not None and not call.is_over:
+        if not call.is_over:
             self._native.fail(number)
 
 
