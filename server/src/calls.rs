@@ -7,11 +7,14 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::sleep_until;
 
 use crate::call::{
     Answer, CANCELLED, Closed, Command, Event, Failure, Opened, PREFIX_BYTES, Pairs, Started,
@@ -170,10 +173,11 @@ impl Calls {
         (guard, answered, reading)
     }
 
-    /// Starts a call with a stream of answers.
+    /// Starts a call with a stream of answers. A message that was read follows, so that it is freed
+    /// before the call ends.
     pub fn stream(
         self: &Arc<Self>,
-        opened: Opened,
+        mut opened: Opened,
     ) -> (Guard, oneshot::Receiver<Result<Started, Failure>>, Reading) {
         let (start, started) = oneshot::channel();
         let (credits, reading) = credits();
@@ -186,7 +190,12 @@ impl Calls {
         if let Some(slot) = self.slots.lock().get_mut(&guard.id) {
             slot.messages = Some(Outgoing::new(guard.id, self.clone()));
         }
+        let message = opened.message.take();
         self.push(guard.id, Event::Opened(Box::new(opened)));
+        if let Some(message) = message {
+            self.push(guard.id, Event::Message(message));
+            self.push(guard.id, Event::End);
+        }
         (guard, started, reading)
     }
 
@@ -324,6 +333,33 @@ impl Drop for Guard {
             } else {
                 self.calls.events.push_cancelled(self.id);
             }
+        }
+    }
+}
+
+impl Guard {
+    /// Drops it at the deadline, even while HTTP asks for no answer because the caller reads none.
+    pub fn until(self, deadline: Option<Instant>) -> Guarded {
+        let Some(deadline) = deadline else {
+            return Guarded::Forever(self);
+        };
+        Guarded::Until(tokio::spawn(async move {
+            let _guard = self;
+            sleep_until(deadline.into()).await;
+        }))
+    }
+}
+
+/// A guard that is dropped with this, or earlier.
+pub enum Guarded {
+    Forever(Guard),
+    Until(JoinHandle<()>),
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        if let Guarded::Until(timer) = self {
+            timer.abort();
         }
     }
 }

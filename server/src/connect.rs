@@ -21,7 +21,7 @@ use tower_service::Service as _;
 
 use crate::body::{self, GONE, ReadAhead, Recounted};
 use crate::call::{Answer, CANCELLED, Failure, Opened, PREFIX_BYTES, Pairs, Started, add_pairs};
-use crate::calls::{Calls, Guard};
+use crate::calls::{Calls, Guarded};
 use crate::outgoing::Outgoing;
 use crate::peer::{Peer, Unsent};
 use crate::settings::{COMPRESS_FROM_BYTES, COMPRESS_UP_TO_BYTES, Settings};
@@ -150,7 +150,9 @@ impl Calling {
             if let Some(Rejected(failure)) = rejected {
                 return Err(error(failure));
             }
-            let (guard, started, reading) = calls.stream(opened.ok_or_else(unknown)?);
+            let opened = opened.ok_or_else(unknown)?;
+            let deadline = opened.deadline;
+            let (guard, started, reading) = calls.stream(opened);
             if let Some(requests) = requests {
                 let id = guard.id;
                 tokio::spawn(async move {
@@ -158,7 +160,9 @@ impl Calling {
                 });
             }
             match started.await {
-                Ok(Ok(started)) => Ok(begin(started, guard).compress(unless(wants_gzip))),
+                Ok(Ok(started)) => {
+                    Ok(begin(started, guard.until(deadline)).compress(unless(wants_gzip)))
+                }
                 Ok(Err(failure)) => Err(error(failure)),
                 Err(_) => Err(error(Failure::unanswered())),
             }
@@ -319,7 +323,7 @@ fn answer(
     }
 }
 
-fn begin(started: Started, guard: Guard) -> Response<EncodedStream> {
+fn begin(started: Started, guard: Guarded) -> Response<EncodedStream> {
     let mut response: Response<EncodedStream> = Response::new(Box::pin(Messages {
         messages: started.messages,
         guard,
@@ -338,7 +342,7 @@ fn content(message: Unsent) -> Bytes {
 struct Messages {
     messages: Arc<Outgoing>,
     #[expect(dead_code, reason = "dropped with the stream")]
-    guard: Guard,
+    guard: Guarded,
 }
 
 impl Stream for Messages {

@@ -17,7 +17,7 @@ use crate::body::Body;
 use crate::call::{
     Answer, DEADLINE_EXCEEDED, Failure, PREFIX_BYTES, Pairs, Started, UNIMPLEMENTED, add_pairs,
 };
-use crate::calls::Guard;
+use crate::calls::{Guard, Guarded};
 use crate::gzip::deflate;
 use crate::peer::Unsent;
 use crate::settings::{COMPRESS_FROM_BYTES, COMPRESS_UP_TO_BYTES};
@@ -102,7 +102,7 @@ impl Grpc {
                 let answers = Answers {
                     grpc: self,
                     messages: started.messages,
-                    guard: Some(guard),
+                    guard: Some(guard.until(deadline)),
                     deadline: deadline.map(|deadline| Box::pin(sleep_until(deadline.into()))),
                     trailers: started.trailers,
                     last: None,
@@ -200,7 +200,7 @@ impl Content {
 pub struct Answers {
     grpc: Grpc,
     messages: std::sync::Arc<crate::outgoing::Outgoing>,
-    guard: Option<Guard>,
+    guard: Option<Guarded>,
     deadline: Option<Pin<Box<Sleep>>>,
     trailers: Pairs,
     /// Its end, once known.

@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use tokio::sync::oneshot;
 
 use crate::body::{Body, ReadAhead};
-use crate::call::{Answer, Failure, Opened, PREFIX_BYTES, RESOURCE_EXHAUSTED};
+use crate::call::{Answer, Failure, Opened, PREFIX_BYTES, RESOURCE_EXHAUSTED, UNIMPLEMENTED};
 use crate::calls::{Guard, Reading, Reserved};
 use crate::connect::{Admitted, Kind, Method, Rejected};
 use crate::connection::Shared;
@@ -44,6 +44,9 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
     let caller = is_unary.then(|| peer.clone());
     let checked = if size > shared.settings.max_header_bytes as usize {
         Err(too_many_headers(size, shared.settings.max_header_bytes))
+    } else if method.is_none() {
+        // Without its body, which its caller may never end.
+        Err(Failure::new(UNIMPLEMENTED, "no RPC has this path"))
     } else {
         timeouts::check(&parts.headers)
     };

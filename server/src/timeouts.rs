@@ -18,7 +18,7 @@ pub fn deadline(headers: &HeaderMap) -> Option<Instant> {
 pub fn check(headers: &HeaderMap) -> Result<(), Failure> {
     timeout(headers).map(drop).map_err(|name| {
         let form = match name {
-            GRPC_TIMEOUT => "a number and a unit, such as 250m for 250 ms",
+            GRPC_TIMEOUT => "at most eight digits and a unit, such as 250m for 250 ms",
             _ => "milliseconds, at most ten digits",
         };
         Failure::new(INVALID_ARGUMENT, format!("{name}: must be {form}"))
@@ -36,24 +36,28 @@ fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, &'static str> {
 
 /// https://connectrpc.com/docs/protocol: at most ten digits.
 fn connect_timeout(value: &str) -> Option<Duration> {
-    let is_number = (1..=10).contains(&value.len()) && value.bytes().all(|it| it.is_ascii_digit());
-    Some(Duration::from_millis(
-        is_number.then(|| value.parse().ok())??,
-    ))
+    number(value, 10).map(Duration::from_millis)
 }
 
+/// https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md: at most eight digits and a unit.
 fn grpc_timeout(value: &str) -> Option<Duration> {
     let (digits, unit) = value.split_at_checked(value.len().checked_sub(1)?)?;
-    let count: u64 = digits.parse().ok()?;
+    let count = number(digits, 8)?;
     Some(match unit {
-        "H" => Duration::from_secs(count.checked_mul(3600)?),
-        "M" => Duration::from_secs(count.checked_mul(60)?),
+        "H" => Duration::from_secs(count * 3600),
+        "M" => Duration::from_secs(count * 60),
         "S" => Duration::from_secs(count),
         "m" => Duration::from_millis(count),
         "u" => Duration::from_micros(count),
         "n" => Duration::from_nanos(count),
         _ => return None,
     })
+}
+
+/// A number of one to `most` digits, without a sign.
+fn number(digits: &str, most: usize) -> Option<u64> {
+    let is_number = digits.len() <= most && digits.bytes().all(|it| it.is_ascii_digit());
+    is_number.then(|| digits.parse().ok())?
 }
 
 /// Subtracts the time that a call has waited from its timeout header. gRPC allows eight digits.
@@ -83,7 +87,7 @@ mod tests {
         for bad in ["", "-1", "+1", "1x", "12345678901"] {
             assert_eq!(connect_timeout(bad), None, "{bad}");
         }
-        for bad in ["", "m", "1", "1x", "-1S", "é"] {
+        for bad in ["", "m", "1", "1x", "-1S", "+1S", "123456789n", "é"] {
             assert_eq!(grpc_timeout(bad), None, "{bad}");
         }
     }

@@ -314,3 +314,41 @@ def test_an_answer_arrives_after_the_server_has_ended_the_connection(serve: Serv
             answer += more
             link.sendall(b"\n")
     assert answer.endswith(b"\r\n0\r\n\r\n"), len(answer)  # the last chunk (RFC 9112, section 7.1)
+
+
+@pytest.mark.parametrize("content_type", ["application/grpc", "application/connect+proto"])
+def test_the_deadline_ends_a_stream_whose_caller_reads_nothing(
+    serve: Serve, content_type: str
+) -> None:
+    server = serve("--max-open-streams", "1", "--stream-idle-seconds", "600")
+    with never_reading(server) as link:
+        sent = http2.headers("EncodeStream", content_type=content_type, timeout=500)
+        config = stream_pb2.EncodeStreamConfig(encoding="cl100k_base")
+        one = stream_pb2.EncodeStreamRequest(config=config, text=b"hello world" * SMALL_ANSWER)
+        link.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, 1, sent))
+        send(http2.Sender(link), 1, http2.message(one.SerializeToString()), ends=True)
+        server.wait_for_metric("bytepair_open_streams", 1)
+        server.wait_for_metric("bytepair_open_streams", 0)
+        talk = Talk(server.stub.DecodeStream)
+        talk.say(decode_config())
+        assert talk.close()[1] is None
+
+
+@pytest.mark.parametrize(
+    ("content_type", "field", "value"),
+    [
+        ("application/grpc", "grpc-status", "12"),
+        ("application/connect+proto", ":status", "200"),
+        ("application/grpc-web", ":status", "200"),
+    ],
+)
+def test_an_unknown_rpc_is_answered_before_its_body_ends(
+    serve: Serve, content_type: str, field: str, value: str
+) -> None:
+    """Reflection's clients do not end theirs before they have an answer."""
+    server = serve("--transport", "native")
+    with http2.connection(server.target, seconds=START_SECONDS) as link:
+        sent = http2.headers("NoSuch", content_type=content_type)
+        link.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, 1, sent))
+        link.sendall(http2.frame(http2.DATA, 0, 1, http2.message(b"a")))
+        assert http2.status(link, field=field) == value

@@ -49,6 +49,7 @@ def headers(
     accept_encoding: str = "identity",
     size: int = 0,
     key: str = "",
+    timeout: int = 0,
 ) -> bytes:
     """Encode the headers of a call without compression (RFC 7541, section 6.2.2).
 
@@ -60,6 +61,7 @@ def headers(
         content_type: The protocol.
         accept_encoding: The encoding of the answer, for Connect.
         key: The API key; "" for none.
+        timeout: The call's timeout in milliseconds; 0 for none.
         size: Size of the headers as HTTP/2 counts them, filled up with meaningless fields; 0 for no
             filling.
     """
@@ -75,6 +77,11 @@ def headers(
     ]
     if key:
         fields.append(("authorization", f"Bearer {key}"))
+    if timeout:
+        is_connect = content_type.startswith("application/connect")
+        fields.append(
+            ("connect-timeout-ms", f"{timeout}") if is_connect else ("grpc-timeout", f"{timeout}m")
+        )
     left = size - sum(len(name) + len(value) + FIELD_BYTES for name, value in fields)
     while left > 0:
         some = left if left < 2 * FIELD_BYTES + 2 else min(left - FIELD_BYTES - 1, 100)

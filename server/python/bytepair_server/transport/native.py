@@ -206,7 +206,7 @@ class NativeStreamCall(_transport.Call):
 
     task: asyncio.Task[None]
 
-    def __init__(self, incoming: _transport.Call) -> None:
+    def __init__(self, _: _transport.Call) -> None:
         #: Messages that have arrived and are unread: few, because Rust bounds its read-ahead. A
         #: deque would take more memory than the rest of an idle call.
         self._arrived: Final[list[tuple[int, Any]]] = []
@@ -216,8 +216,6 @@ class NativeStreamCall(_transport.Call):
         self._writable = True
         self._has_begun = self._has_ended = False
         self._trailers: Trailers = ()
-        if incoming.message is not None:
-            self._arrived.extend(((_MESSAGE, incoming.message), (_END, None)))
 
     async def read(self, at_once: AtOnce | None = None) -> bytes | None:
         arrived = self._arrived
