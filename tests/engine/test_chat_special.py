@@ -93,3 +93,16 @@ def test_an_encoding_with_a_special_token_in_the_text_of_the_format_is_rejected(
         with pytest.raises(ChatFormatMismatch) as rejected:
             call(chat, encoding=encoding, format=name)
         assert (rejected.value.encoding, rejected.value.missing) == ("own", ())
+
+
+@pytest.mark.parametrize("part", [slice(4), slice(3, -2), slice(-2, None)])
+def test_a_special_token_within_a_control_token_changes_no_ids(part: slice) -> None:
+    base, chosen = encoding_for("chatml"), get_chat_format("chatml")
+    parts = sorted({name[part] for name in chosen.controls})
+    encoding = extend_encoding(base, parts, name="parts")
+    chat = [{"role": "user", "content": f"Say {parts[0]}!"}]
+    ids, expected = (
+        encode_chat(chat, encoding=each, format=chosen, disallowed_special=()).ids
+        for each in (encoding, base)
+    )
+    assert ids == expected

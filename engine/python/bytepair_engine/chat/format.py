@@ -248,7 +248,9 @@ def _is_independent(encoding: Encoding, name: str) -> bool:
     texts = ("a", " ") if token is not None else ()
     for text in texts:
         ids = encoding.encode_ordinary(text)
-        if encoding.encode(text + name + text, allowed_special={name}) != [*ids, token, *ids]:
+        # Another special token may be part of the name.
+        found = encoding.encode(text + name + text, allowed_special={name}, disallowed_special=())
+        if found != [*ids, token, *ids]:
             return False
     return True
 
