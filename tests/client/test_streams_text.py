@@ -73,7 +73,7 @@ def test_a_special_token_in_text_comes_after_the_ids_before_it(client: Tokenizer
     text = "one two three four. " * 3
     pieces, error = read(client.encode_stream([text, "five ", END[:4], END[4:]]))
     ids = [token_id for piece in pieces for token_id in piece]
-    assert ids == oracle("o200k_base").encode(text + "five")[: len(ids)]
+    assert ids == oracle("o200k_base").encode(text + "five ")
     assert isinstance(error, SpecialTokenInText)
     assert (error.token, error.byte_offset) == (END, len(text) + 5)
     assert client.count_stream([END[:4], END[4:]]) == 7

@@ -163,6 +163,28 @@ def test_a_fault_in_a_stream_comes_after_the_chunks_before_it() -> None:
         done.feed("a")
 
 
+@pytest.mark.parametrize("size", [1, 40, 10_000])
+@pytest.mark.parametrize("rest", [b"\xff", b"\xe6\x97", b"<|endoftext|>", b"<|endoftext|>\xff a"])
+def test_faulty_text_comes_after_the_chunks_before_it(rest: bytes, size: int) -> None:
+    encoding, text = get_encoding("cl100k_base"), "One two. " * 100
+    data = text.encode() + rest
+    chunker = StreamChunker(encoding, SplitOptions(16), disallowed_special="all")
+    chunks: list[Chunk] = []
+
+    def streamed() -> Iterator[Chunk]:
+        for start in range(0, len(data), size):
+            yield from chunker.feed(data[start : start + size])
+        yield from chunker.finish()
+
+    with pytest.raises((SpecialTokenFound, InvalidUnicode)) as error:
+        chunks.extend(streamed())
+    assert isinstance(error.value, SpecialTokenFound if b"end" in rest else InvalidUnicode)
+    assert error.value.byte_offset == len(text)
+    chunks += chunker.before_fault
+    assert chunks == encoding.split(text, 16)[: len(chunks)]
+    assert chunks[-1].end > len(text) - 50
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
 @pytest.mark.parametrize(

@@ -291,10 +291,42 @@ def test_ids_before_an_error_are_sent(server: RunningServer) -> None:
     talk = Talk(server.stub.EncodeStream)
     talk.say(encode_config())
     assert list(talk.say(EncodeRequest(text="hello world")).ids) == [15339]
-    answers, failed = talk.last(EncodeRequest(text=f" {END} "))
-    assert answers == []
+    (answer,), failed = talk.last(EncodeRequest(text=f" {END} "))
+    assert list(answer.ids) == [1917, 220]
+    assert (answer.bytes_consumed, answer.pending_bytes, answer.finished) == (12, 0, False)
     assert failed is not None
     assert failed.metadata == {"token": END, "byte_offset": "12"}
+
+
+@pytest.mark.parametrize("size", [1000, 16384, 10**6])
+@pytest.mark.parametrize("fault", [END.encode(), b"\xff"])
+def test_results_before_an_error_do_not_depend_on_the_messages(
+    server: RunningServer, size: int, fault: bytes
+) -> None:
+    encoding, text = bytepair_engine.get_encoding("cl100k_base"), "word and more. " * 4000
+    data = text.encode() + fault
+    pieces = [data[start : start + size] for start in range(0, len(data), size)]
+    first = encode_config()
+    answers, failed = answers_of(
+        server.stub.EncodeStream, [first, *(EncodeRequest(data=piece) for piece in pieces)]
+    )
+    assert failed is not None
+    assert failed.metadata["byte_offset"] == str(len(text))
+    ids = encoding.encode(text if fault != b"\xff" else text.rstrip())
+    assert [token_id for answer in answers for token_id in answer.ids] == ids
+    split = context_pb2.SplitStreamRequest
+    config = context_pb2.SplitStreamConfig(
+        encoding="cl100k_base", max_tokens=20, disallowed_special=REJECT
+    )
+    answers, failed = answers_of(
+        server.stub.SplitStream, [split(config=config), *(split(data=piece) for piece in pieces)]
+    )
+    assert failed is not None
+    assert failed.metadata["byte_offset"] == str(len(text))
+    ends = [chunk.end for answer in answers for chunk in answer.chunks]
+    assert ends == [chunk.end for chunk in encoding.split(text, 20)][: len(ends)]
+    assert ends[-1] > len(text) - 200
+    assert not answers[-1].finished
 
 
 def test_streams_are_counted(serve: Serve) -> None:

@@ -139,13 +139,14 @@ class StreamChunker(NoCopies):
         with self._lock:
             self._open()
             text = self._utf8.decode_piece(piece)
+            fault: BytepairError | None = self._utf8.fault
             self._parts.append(text)
             self._length += len(text)
             is_due = self._length >= self._search_at or self.pending_bytes > self._max_pending
-            chunks = self._search(complete=False) if is_due else []
+            chunks = self._search(complete=False) if is_due or fault is not None else []
             if self.pending_bytes > self._max_pending:
-                self.before_fault = chunks
-                raise PieceTooLong(self._max_pending, self._bytes_before)
+                fault = PieceTooLong(self._max_pending, self._bytes_before)
+            self._raise_after(chunks, fault)
             self._closed = False
             return chunks
 
@@ -162,20 +163,35 @@ class StreamChunker(NoCopies):
         with self._lock:
             self._open()
             self._utf8.decode(b"", final=True)
-            if self._utf8.fault is not None:
-                raise self._utf8.fault
-            return self._search(complete=True)
+            fault = self._utf8.fault
+            chunks = self._search(complete=fault is None)
+            self._raise_after(chunks, fault)
+            return chunks
 
     def _open(self) -> None:
         if self._closed:
             raise StreamFinished
         self._closed = True  # an error ends the stream
 
+    def _raise_after(self, chunks: list[Chunk], fault: BytepairError | None) -> None:
+        if fault is not None:
+            self.before_fault = chunks
+            raise fault
+
     def _search(self, *, complete: bool) -> list[Chunk]:
         """Return the chunks that are certain."""
         text = "".join(self._parts)
-        self._reject_special(text)
-        known = None if complete else min(stable_until(text), self._names.unfinished(text))
+        rejected = self._rejected.search(text, len(text), self._searched)
+        known: int | None = None
+        fault: BytepairError | None = None
+        if rejected is not None:
+            offset = self._bytes_before + len(text[: rejected.start()].encode())
+            fault = SpecialTokenFound(rejected.group(), offset)
+            text = text[: rejected.end()]
+        if fault is not None or not complete:
+            known = min(stable_until(text), self._names.unfinished(text))
+            known = known if rejected is None else min(known, rejected.start())
+        self._searched = max(0, len(text) - self._rejected.longest)
         boundaries = Boundaries(text, self._restarts)
         chunker = Chunker(
             self._encoding, text, self._options, boundaries, self._start, self._last_end
@@ -184,18 +200,11 @@ class StreamChunker(NoCopies):
         try:
             chunks.extend(map(self._moved, chunker.chunks(known)))
         except BytepairError as error:
-            self.before_fault = chunks
-            raise self._moved_error(error) from None
+            fault = self._moved_error(error)
+        self._raise_after(chunks, fault)
         self._start, self._last_end = chunker.start, chunker.last_end
         self._drop_text(text, boundaries)
         return chunks
-
-    def _reject_special(self, text: str) -> None:
-        found = self._rejected.search(text[self._searched :], len(text))
-        if found is not None:
-            before = text[: self._searched + found.start()]
-            raise SpecialTokenFound(found.group(), self._bytes_before + len(before.encode()))
-        self._searched = max(0, len(text) - self._rejected.longest)
 
     def _drop_text(self, text: str, boundaries: Boundaries) -> None:
         """Drop text that no boundary after the start of the next chunk depends on."""

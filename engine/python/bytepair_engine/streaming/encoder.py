@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from bytepair_engine.backends.varint import pack
 from bytepair_engine.encoding import Encoding, check_encoding
 from bytepair_engine.errors import (
+    BytepairError,
     InvalidOption,
     SpecialTokenFound,
     StreamFinished,
@@ -57,16 +58,19 @@ class _TextStream(NoCopies):
 
     Attributes:
         encoding: The encoding.
+        before_fault: If a call failed, its result for the text before the error.
     """
 
     __slots__ = (
         "_allowed",
         "_before",
         "_closed",
+        "_consumed",
         "_disallowed",
         "_lock",
         "_special",
         "_splitter",
+        "before_fault",
         "encoding",
     )
 
@@ -110,44 +114,64 @@ class _TextStream(NoCopies):
         self._before = "" if encoding.pipeline is None else preceding_text[-1:]
         self._lock: Final = Lock()
         self._closed = False
+        self._consumed = 0
+        self.before_fault: Any = None
 
     @property
     def bytes_consumed(self) -> int:
         """Number of bytes of the text that were encoded or counted."""
-        return self._splitter.bytes_returned
+        return self._consumed
 
     @property
     def pending_bytes(self) -> int:
         """Number of buffered bytes, which wait for more text."""
-        return self._splitter.pending_bytes
+        return 0 if self._closed else self._splitter.pending_bytes
 
     @property
     def finished(self) -> bool:
         """Whether the stream has ended: after `finish` or an error."""
         return self._closed
 
-    def _run(self, piece: str | bytes, work: Callable[[str, str], R], *, last: bool = False) -> R:
-        """Call `work` with the preceding character and with the text that `piece` completes; if it
-        is the last piece, which is empty, with the buffered text."""
+    def _run(
+        self, piece: str | bytes, work: Callable[[str, str, bool], R], *, last: bool = False
+    ) -> R:
+        """Call `work` with the preceding character, with the text that `piece` completes, and with
+        whether the whole text ends with it; if it is the last piece, which is empty, with the
+        buffered text."""
         with self._lock:
             if self._closed:
                 raise StreamFinished
             self._closed = True  # an error ends the stream
             splitter = self._splitter
-            start = splitter.bytes_returned
-            text = splitter.finish() if last else splitter.feed(piece)
+            fault: BytepairError | None = None
+            start = splitter.bytes_released
+            try:
+                text = splitter.finish() if last else splitter.feed(piece)
+            except BytepairError as error:
+                fault, text = error, splitter.before_fault
             # Only at the start: within the stream, text never ends within a name.
             if start == 0 and self._special.across(self._before + text, len(self._before)) == 0:
                 raise InvalidOption("preceding_text", "must not end within a special token")
+            consumed = splitter.bytes_released
             try:
-                result = work(self._before, text)
+                result = work(self._before, text, last and fault is None)
             except SpecialTokenFound as error:
-                offset = start + error.byte_offset - len(self._before.encode())
-                raise SpecialTokenFound(error.token, offset) from None
+                size = error.byte_offset - len(self._before.encode())
+                consumed = start + size
+                fault = SpecialTokenFound(error.token, consumed)
+                result = work(self._before, text.encode()[:size].decode(), False)
+            self._consumed = consumed
+            if fault is not None and not self._has_enough():
+                self.before_fault = result
+                raise fault
             if text and self.encoding.pipeline is not None:
                 self._before = text[-1]
             self._closed = last
             return result
+
+    def _has_enough(self) -> bool:
+        """Whether the rest of the text, and an error in it, change nothing."""
+        return False
 
 
 class StreamEncoder(_TextStream):
@@ -157,7 +181,12 @@ class StreamEncoder(_TextStream):
     is divided. Each method has a variant that returns packed ids; a stream may use both. Memory
     does not depend on the length of the text. An encoder is thread-safe: a lock serialises calls.
     With `add_special_tokens`, the first call also returns the ids of the template before the text,
-    and `finish` those after it.
+    and `finish` those after it. The ids before an error, and the error, do not depend on how the
+    text is divided either.
+
+    Attributes:
+        before_fault: If a call failed, the ids of the text before the error, in the call's form:
+            up to a special token, or else up to the last point where the text can be split.
 
     >>> from bytepair_engine import get_encoding
     >>> encoder = StreamEncoder(get_encoding("cl100k_base"))
@@ -213,7 +242,7 @@ class StreamEncoder(_TextStream):
             The ids that are certain now; [] for none.
         Raises:
             SpecialTokenFound: The text contains a disallowed special token. The offset counts
-                from the start of the text; ids before it may have been returned.
+                from the start of the text. Here and below, `before_fault` has the ids before it.
             InvalidUnicode: The text holds a lone surrogate, or the bytes are not UTF-8.
             PieceTooLong: More than `max_pending_bytes` of text have no split point.
             StreamFinished: The stream has ended by `finish` or an error.
@@ -251,7 +280,7 @@ class StreamEncoder(_TextStream):
         """Return the ids of the text that `piece` completes, by `encode`; see `_run`. `convert`
         converts the template's ids to the same form."""
 
-        def work(before: str, text: str) -> A:
+        def work(before: str, text: str, complete: bool) -> A:
             ids = self._options(encode, before + text)
             if before:
                 ids = ids[len(self._options(encode, before)) :]
@@ -259,7 +288,7 @@ class StreamEncoder(_TextStream):
                 return ids
             first = () if self._begun else self._template.before
             self._begun = True
-            return convert(first) + ids + convert(self._template.after if last else ())
+            return convert(first) + ids + convert(self._template.after if complete else ())
 
         return self._run(piece, work, last=last)
 
@@ -350,7 +379,10 @@ class StreamCounter(_TextStream):
             self._closed = last
             return self.count
 
-    def _add(self, before: str, text: str) -> int:
+    def _has_enough(self) -> bool:
+        return self.limit_exceeded
+
+    def _add(self, before: str, text: str, complete: bool) -> int:  # noqa: ARG002
         extra = self._count(before, None) if before else 0
         limit = None if self.limit is None else self.limit - self.count + extra
         self.count += self._count(before + text, limit) - extra

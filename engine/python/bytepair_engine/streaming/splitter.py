@@ -24,7 +24,12 @@ class StreamSplitter:
     """Buffers text up to a safe split point. The ids of its chunks, encoded separately with the
     same special tokens, are those of the whole text.
 
-    The cost of a piece is proportional to its length, however short the pieces are.
+    All that is released, and the error if there is one, do not depend on how the text is divided
+    into pieces: the limit is checked at the same character. The cost of a piece is proportional to
+    its length, however short the pieces are.
+
+    Attributes:
+        bytes_released: Number of bytes of the text that were released.
     """
 
     __slots__ = (
@@ -36,10 +41,12 @@ class StreamSplitter:
         "_max_pending",
         "_names",
         "_parts",
+        "_released",
         "_settle_at",
         "_split_points",
         "_tail",
         "_utf8",
+        "bytes_released",
     )
 
     def __init__(
@@ -68,10 +75,12 @@ class StreamSplitter:
         self._context: Final = max(_LOCAL_CONTEXT, either.longest)
         self._utf8: Final = Utf8Decoder("strict")
         self._parts: list[str] = []  # the buffered text
+        self._released: list[str] = []  # the text that a call has released
         self._length = 0  # its length in characters
         self._held_bytes = 0  # the length of its UTF-8
         self._tail = ""  # its end, which the local rules see together with the next piece
         self._settle_at = _SETTLE_AFTER
+        self.bytes_released = 0
 
     @property
     def pending_bytes(self) -> int:
@@ -79,9 +88,10 @@ class StreamSplitter:
         return self._held_bytes + len(self._utf8.pending)
 
     @property
-    def bytes_returned(self) -> int:
-        """Number of bytes of the text that were returned."""
-        return self._utf8.decoded - self._held_bytes
+    def before_fault(self) -> str:
+        """If a call failed, the text that it released before the error. It ends at most where a
+        disallowed special token starts."""
+        return "".join(self._released)
 
     def feed(self, piece: str | bytes) -> str:
         """Add the next piece.
@@ -96,18 +106,25 @@ class StreamSplitter:
                 token.
             PieceTooLong: More than `max_pending_bytes` have no split point.
         """
+        self._released = []
         start = self._utf8.decoded
         text = self._utf8.decode_piece(piece)
-        self._held_bytes += self._utf8.decoded - start
-        window, before = self._tail + text, self._length - len(self._tail)
-        local = self._local_split_point(window, len(self._tail))
-        self._hold(text)
-        self._tail = window[-self._context :]
-        if local:
-            return self._release(before + local)
-        if self._length >= self._settle_at or self.pending_bytes > self._max_pending:
-            return self._release(self._settled_split_point())
-        return ""
+        size = self._utf8.decoded - start
+        at = 0
+        while (room := self._max_pending - self._held_bytes) < size:
+            # Up to the first character beyond the limit, which may decide where the text is split.
+            part = text[at : at + room + 1]
+            part = part[: len(part.encode()[:room].decode(errors="ignore")) + 1]
+            at += len(part)
+            size -= self._add(part, len(part.encode()))
+            while self._held_bytes > self._max_pending:
+                if not self._settle():
+                    raise PieceTooLong(self._max_pending, self.bytes_released)
+        self._add(text[at:] if at else text, size)
+        if self._length >= self._settle_at and not self._settle():
+            self._settle_at = 2 * self._length
+        self._raise_fault()
+        return "".join(self._released)
 
     def finish(self) -> str:
         """End the text.
@@ -116,11 +133,35 @@ class StreamSplitter:
             The buffered text; "" if there is none.
         Raises:
             InvalidUnicode: The last character is incomplete.
+            SpecialTokenFound: It is incomplete, after a disallowed special token.
         """
+        self._released = []
         self._utf8.decode(b"", final=True)
+        self._raise_fault()
+        self._release(self._length)
+        return "".join(self._released)
+
+    def _raise_fault(self) -> None:
+        """Raise the error of the text's Unicode, after the text that is certain before it."""
         if self._utf8.fault is not None:
+            while self._settle():
+                pass
             raise self._utf8.fault
-        return self._release(self._length)
+
+    def _add(self, text: str, size: int) -> int:
+        """Add text to the buffer, and release the text up to a split point by the local rules.
+
+        Returns:
+            `size`, the length of its UTF-8.
+        """
+        window, before = self._tail + text, self._length - len(self._tail)
+        local = self._local_split_point(window, len(self._tail))
+        self._hold(text)
+        self._held_bytes += size
+        self._tail = window[-self._context :]
+        if local:
+            self._release(before + local)
+        return size
 
     def _hold(self, text: str) -> None:
         """Add `text` to the buffer. Each part is longer than the next, so a character is copied a
@@ -131,18 +172,17 @@ class StreamSplitter:
             last = self._parts.pop()
             self._parts[-1] += last
 
-    def _release(self, point: int) -> str:
-        """Remove the text before `point` from the buffer, and return it."""
-        if point == 0:
-            return ""
+    def _release(self, point: int) -> None:
+        """Move the text before `point` from the buffer to the released text."""
         text = "".join(self._parts)
-        released, rest = text[:point], text[point:]
+        self._released.append(text[:point])
+        rest = text[point:]
         self._parts = [rest] if rest else []
         self._length = len(rest)
-        self._held_bytes = len(rest.encode())
+        held, self._held_bytes = self._held_bytes, len(rest.encode())
+        self.bytes_released += held - self._held_bytes
         self._tail = rest[-self._context :]
         self._settle_at = max(_SETTLE_AFTER, 2 * len(rest))
-        return released
 
     def _local_split_point(self, window: str, known: int) -> int:
         """Return the last split point in `window` by the local rules; 0 if there is none, or if
@@ -159,13 +199,18 @@ class StreamSplitter:
             end = across + 1
         return 0
 
-    def _settled_split_point(self) -> int:
-        """Return the last split point, from all of the buffered text; 0 if there is none."""
+    def _settle(self) -> bool:
+        """Search all of the buffered text for a split point, and release the text up to the last
+        one. The rest can have another one: a rule is tried only if those before it find none.
+
+        Returns:
+            Whether there was one.
+        """
         text = "".join(self._parts)
         end = self._names.unfinished(text)
         if rejected := self._disallowed.search(text, end):
-            offset = self.bytes_returned + len(text[: rejected.start()].encode())
-            raise SpecialTokenFound(rejected.group(), offset)
+            self._release(rejected.start())
+            raise SpecialTokenFound(rejected.group(), self.bytes_released)
         start = 0
         for special in self._allowed.finditer(text, end):
             if special.end() > end:
@@ -175,7 +220,6 @@ class StreamSplitter:
         stretch = text[start:end]
         local = self._split_points.local(stretch, len(stretch))
         point = start + (local or self._split_points.settled(stretch))
-        if point == 0 and self.pending_bytes > self._max_pending:
-            raise PieceTooLong(self._max_pending, self.bytes_returned)
-        self._settle_at = 2 * self._length
-        return point
+        if point:
+            self._release(point)
+        return point > 0

@@ -36,27 +36,27 @@ class Utf8Decoder:
         self.fault: InvalidUnicode | None = None
 
     def decode_piece(self, piece: str | bytes) -> str:
-        """Decode the next piece of a text: bytes as in `decode`, or a string, which is returned.
+        """Decode the next piece of a text: bytes as in `decode`, or a string.
 
+        Returns:
+            The text that is certain now, up to the first fault. `fault` is also set if the string
+            holds a lone surrogate, or follows bytes that end within a character.
         Raises:
-            InvalidUnicode: The bytes are not UTF-8 in strict decoding; or the string holds a lone
-                surrogate, or follows bytes that end within a character.
             TypeError: The piece is of another type.
         """
         if isinstance(piece, bytes):
-            text = self.decode(piece)
-            if self.fault is not None:
-                raise self.fault
-            return text
+            return self.decode(piece)
         if not isinstance(piece, str):
             raise wrong_type("piece", "str or bytes", piece)
         if piece and self.pending:
-            raise InvalidUnicode(self.decoded, "a character that is cut off")
+            self.fault = InvalidUnicode(self.decoded, "a character that is cut off")
+            return ""
         try:
             self.decoded += len(piece) if piece.isascii() else len(piece.encode())
         except UnicodeEncodeError as error:
-            offset = self.decoded + len(piece[: error.start].encode())
-            raise InvalidUnicode(offset, "lone surrogate") from None
+            piece = piece[: error.start]
+            self.decoded += len(piece.encode())
+            self.fault = InvalidUnicode(self.decoded, "lone surrogate")
         return piece
 
     def decode(self, data: bytes, *, final: bool = False) -> str:

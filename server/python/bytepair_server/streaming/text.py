@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -129,6 +128,11 @@ class EncodeSession(TextSession):
     def _last(self) -> bytes:
         return self._answer(self._stream.finish_packed(), finished=True)
 
+    def abandon(self) -> bytes | None:
+        self.over = True
+        packed = None if self._stream is None else self._stream.before_fault
+        return self._named(self._answer(packed)) if packed else None
+
     def _answer(self, packed: bytes, *, finished: bool = False) -> bytes:
         answer = stream_pb2.EncodeStreamResponse(
             bytes_consumed=self._stream.bytes_consumed,
@@ -202,6 +206,7 @@ class SplitSession(TextSession):
     _COST = 256  # each byte may become a chunk
 
     def _open(self, entry: Entry, rule: SpecialRule, config: Any) -> StreamChunker:
+        self._answers: list[bytes] = []  # of the parts of a message that were split so far
         self._writer = ChunkWriter(entry, rule, config)
         return StreamChunker(
             entry.encoding,
@@ -212,35 +217,28 @@ class SplitSession(TextSession):
 
     def _feed(self, piece: str | bytes) -> bytes:
         # Part by part, so that few chunks are in memory at once: protobuf merges joined messages.
-        answers = []
         for start in range(0, len(piece) or 1, PART):
-            part = piece[start : start + PART]
-            answers.append(self._answer(partial(self._stream.feed, part)).SerializeToString())
-            if self.over:
-                break
+            chunks = self._stream.feed(piece[start : start + PART])
+            self._answers.append(self._answer(chunks))
+        answers, self._answers = self._answers, []
         return b"".join(answers)
 
     def _last(self) -> bytes:
-        answer = self._answer(self._stream.finish)
-        answer.finished = self.fault is None
-        return answer.SerializeToString()
+        return self._answer(self._stream.finish(), finished=True)
 
-    def _answer(self, step: Callable[[], list[Chunk]]) -> context_pb2.SplitStreamResponse:
-        """The chunks of a step. An error follows the chunks before it."""
-        try:
-            chunks = step()
-        except (BudgetTooSmall, PieceTooLong) as error:
-            chunks = self._stream.before_fault
-            if not chunks:
-                raise
-            if isinstance(error, PieceTooLong):
-                self.fault = _unsplittable(error)
-            else:
-                self.fault = InConfig(error)
-            self.over = True
+    def abandon(self) -> bytes | None:
+        self.over = True
+        if self._stream is None:
+            return None
+        if chunks := self._stream.before_fault:
+            self._answers.append(self._answer(chunks))
+        return self._named(b"".join(self._answers)) if self._answers else None
+
+    def _answer(self, chunks: list[Chunk], *, finished: bool = False) -> bytes:
         self.call.tokens += sum(chunk.count for chunk in chunks)
         return context_pb2.SplitStreamResponse(
             chunks=map(self._writer.write, chunks),
             bytes_consumed=self._stream.bytes_consumed,
             pending_bytes=self._stream.pending_bytes,
-        )
+            finished=finished,
+        ).SerializeToString()
