@@ -183,6 +183,16 @@ def test_faulty_text_comes_after_the_chunks_before_it(rest: bytes, size: int) ->
     chunks += chunker.before_fault
     assert chunks == encoding.split(text, 16)[: len(chunks)]
     assert chunks[-1].end > len(text) - 50
+    assert chunker.pending_bytes == 0
+
+
+def test_a_stream_counts_the_bytes_that_it_received_and_holds() -> None:
+    chunker = StreamChunker(get_encoding("cl100k_base"), SplitOptions(4))
+    chunker.feed(b"a\xc3")
+    assert (chunker.bytes_consumed, chunker.pending_bytes) == (2, 2)
+    chunker.feed(b"\xa9")
+    assert [chunk.text for chunk in chunker.finish()] == ["aé"]
+    assert (chunker.bytes_consumed, chunker.pending_bytes) == (3, 0)
 
 
 @pytest.mark.slow

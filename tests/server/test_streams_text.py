@@ -329,6 +329,16 @@ def test_results_before_an_error_do_not_depend_on_the_messages(
     assert not answers[-1].finished
 
 
+def test_a_split_stream_counts_its_bytes(server: RunningServer) -> None:
+    split = context_pb2.SplitStreamRequest
+    config = context_pb2.SplitStreamConfig(encoding="cl100k_base", max_tokens=5)
+    messages = [split(config=config), split(data=b"a\xc3"), split(data=b"\xa9 b")]
+    answers, failed = answers_of(server.stub.SplitStream, messages)
+    assert failed is None
+    sizes = [(answer.bytes_consumed, answer.pending_bytes) for answer in answers]
+    assert sizes == [(0, 0), (2, 2), (5, 5), (5, 0)]
+
+
 def test_streams_are_counted(serve: Serve) -> None:
     server = serve()
     text = "naïve hello world"

@@ -107,13 +107,13 @@ class StreamChunker(NoCopies):
 
     @property
     def pending_bytes(self) -> int:
-        """The approximate number of buffered bytes."""
-        return self._utf8.decoded - self._bytes_before + len(self._utf8.pending)
+        """The approximate number of buffered bytes; 0 after the end."""
+        return 0 if self._closed else self._held_bytes
 
     @property
     def bytes_consumed(self) -> int:
-        """The bytes of whole characters received so far."""
-        return self._utf8.decoded
+        """The bytes received so far; after an error, those read before it."""
+        return self._utf8.decoded + len(self._utf8.pending)
 
     @property
     def finished(self) -> bool:
@@ -142,9 +142,9 @@ class StreamChunker(NoCopies):
             fault: BytepairError | None = self._utf8.fault
             self._parts.append(text)
             self._length += len(text)
-            is_due = self._length >= self._search_at or self.pending_bytes > self._max_pending
+            is_due = self._length >= self._search_at or self._held_bytes > self._max_pending
             chunks = self._search(complete=False) if is_due or fault is not None else []
-            if self.pending_bytes > self._max_pending:
+            if self._held_bytes > self._max_pending:
                 fault = PieceTooLong(self._max_pending, self._bytes_before)
             self._raise_after(chunks, fault)
             self._closed = False
@@ -167,6 +167,10 @@ class StreamChunker(NoCopies):
             chunks = self._search(complete=fault is None)
             self._raise_after(chunks, fault)
             return chunks
+
+    @property
+    def _held_bytes(self) -> int:
+        return self.bytes_consumed - self._bytes_before
 
     def _open(self) -> None:
         if self._closed:
