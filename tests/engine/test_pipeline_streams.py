@@ -24,6 +24,7 @@ from bytepair_engine import (
     load_encoding,
 )
 from bytepair_engine.backends.cores import BackendName
+from bytepair_engine.streaming import splitter
 from bytepair_engine.streaming.pipeline_split_points import pipeline_split_points
 from support.hard_text import random_texts
 from support.tokenizer_json import ADDED, CORPUS, KINDS, SPECIAL, made, trained
@@ -125,7 +126,15 @@ def texts(kind: str, encoding: Encoding) -> Iterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_ids_do_not_depend_on_the_cut(backend: BackendName, kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("settle_after", [1, 4096])
+def test_ids_do_not_depend_on_the_cut(
+    backend: BackendName,
+    kind: str,
+    settle_after: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(splitter, "_SETTLE_AFTER", settle_after)
     encoding = load(kind, tmp_path, backend)
     assert can_stream(encoding) is (kind not in REFUSED)
     if kind in REFUSED:

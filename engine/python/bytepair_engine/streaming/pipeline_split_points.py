@@ -110,7 +110,7 @@ def pipeline_split_points(pipeline: Pipeline) -> SplitPoints | None:
         return None
     published = None if pattern is None else split_points_of(pattern)
     substitutes = [step for step in others if isinstance(step, Substitute)]
-    return SplitPoints(_last(pair, published, substitutes), _nothing_settled)
+    return SplitPoints(_last(pair, published, substitutes), _nothing_settled, after_special=False)
 
 
 def _joined_pattern(pipeline: Pipeline) -> str | None:

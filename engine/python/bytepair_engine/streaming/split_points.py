@@ -104,10 +104,13 @@ class SplitPoints:
             characters; 0 if there is none.
         settled: Returns the last split point of a text that starts at a split point and contains
             no special token; 0 if there is none.
+        after_special: Whether a text can be split after any special token. In a pipeline the text
+            after one is not encoded as at the start of a text, nor as after its last character.
     """
 
     local: Callable[[str, int], int]
     settled: Callable[[str], int]
+    after_special: bool = True
 
 
 def split_points_of(pattern: str) -> SplitPoints | None:

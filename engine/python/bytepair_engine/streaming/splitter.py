@@ -211,6 +211,16 @@ class StreamSplitter:
         if rejected := self._disallowed.search(text, end):
             self._release(rejected.start())
             raise SpecialTokenFound(rejected.group(), self.bytes_released)
+        if self._split_points.after_special:
+            point = self._last_point(text, end)
+        else:
+            point = self._local_split_point(text, 1)
+        if point:
+            self._release(point)
+        return point > 0
+
+    def _last_point(self, text: str, end: int) -> int:
+        """Return the last split point up to `end` by all rules; 0 if there is none."""
         start = 0
         for special in self._allowed.finditer(text, end):
             if special.end() > end:
@@ -219,7 +229,4 @@ class StreamSplitter:
             start = special.end()
         stretch = text[start:end]
         local = self._split_points.local(stretch, len(stretch))
-        point = start + (local or self._split_points.settled(stretch))
-        if point:
-            self._release(point)
-        return point > 0
+        return start + (local or self._split_points.settled(stretch))
