@@ -26,7 +26,7 @@ help: ## List the targets
 .PHONY: run
 run: $(VENV)/.runtime ## Start the server on localhost:50051; ARGS="…" are its flags
 # A configuration file has its own addresses and log format.
-ifneq ($(findstring --config,$(ARGS)),)
+ifneq ($(findstring --config,$(ARGS))$(BYTEPAIR_CONFIG),)
 	@$(BIN)/bytepair-server $(ARGS)
 else
 	@BYTEPAIR_GRPC_ADDRESS=$${BYTEPAIR_GRPC_ADDRESS:-127.0.0.1:50051} \

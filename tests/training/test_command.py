@@ -49,7 +49,8 @@ def test_a_trained_vocabulary_is_served(
     files = [f"{number}.txt" for number in range(len(TEXTS))]
     printed = shell("train", *files, *USUAL, "--special", "<|end|>", "--output", "mine")
     assert printed.startswith("1,000 tokens, ")
-    assert printed.endswith("--config mine/bytepair.toml --grpc-address 127.0.0.1:50051\n")
+    addresses = "--grpc-address 127.0.0.1:50051 --http-address 127.0.0.1:9464"
+    assert printed.endswith(f"--config mine/bytepair.toml {addresses}\n")
     expected = bytepair_engine.train(
         TEXTS, vocab_size=1000, pattern="gpt2", special_tokens=["<|end|>"]
     )

@@ -134,7 +134,7 @@ def _print_result(
         if not notes
         else f"{job.folder}: {job.name}.tiktoken, bytepair.toml",
         f"to serve it: bytepair-server --config {shlex.quote(str(job.folder / 'bytepair.toml'))} "
-        "--grpc-address 127.0.0.1:50051",
+        "--grpc-address 127.0.0.1:50051 --http-address 127.0.0.1:9464",
     ]
     sys.stdout.write("\n".join(lines) + "\n")
     if not trained.is_complete:
