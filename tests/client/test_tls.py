@@ -6,6 +6,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -14,6 +15,9 @@ from bytepair_client import InvalidOption, Tls, Unavailable, _options
 from support.clients import Clients
 from support.scripted import ScriptedServer
 from support.serving import START_SECONDS
+
+#: With these a call ends only if its failure is not retried.
+ENDLESS: Any = {"timeout": None, "max_attempts": 1_000_000}
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +51,7 @@ def test_tls_trusts_the_roots_it_is_given(
             (False, "uses TLS on this port: give tls=True"),
         ):
             # Whose other address, ::1, refuses connections.
-            client = clients(f"localhost:{server.port}", encoding="e", tls=other, max_attempts=1)
+            client = clients(f"localhost:{server.port}", encoding="e", tls=other, **ENDLESS)
             with pytest.raises(Unavailable, match=fault):
                 client.count("text")
             with pytest.raises(Unavailable, match=fault):
@@ -62,7 +66,7 @@ def test_tls_to_a_server_whose_certificate_has_expired(
     expired = server_credentials(authority, until=datetime(2020, 1, 1, tzinfo=UTC))
     tls = Tls(root_certificates=authority.cert_pem.bytes(), server_name="tokens.example")
     with ScriptedServer(credentials=expired) as server:
-        client = clients(f"localhost:{server.port}", encoding="e", tls=tls, max_attempts=1)
+        client = clients(f"localhost:{server.port}", encoding="e", tls=tls, **ENDLESS)
         with pytest.raises(Unavailable, match="certificate has expired"):
             client.count("text")
 
@@ -73,7 +77,7 @@ def test_tls_to_a_server_without_tls(
     monkeypatch.setattr(_options, "_PROBE_S", START_SECONDS)
     with ScriptedServer() as server:
         tls = Tls(root_certificates=authority.cert_pem.bytes())
-        client = clients(f"localhost:{server.port}", encoding="e", tls=tls, max_attempts=1)
+        client = clients(f"localhost:{server.port}", encoding="e", tls=tls, **ENDLESS)
         with pytest.raises(Unavailable, match="does not use TLS on this port"):
             client.count("text")
 
@@ -120,8 +124,9 @@ def test_tls_shows_a_client_certificate(
             # What is not in files cannot be tried again.
             (Tls(roots, chain.read_bytes(), key.read_bytes(), "tokens.example"), False),
         ):
+            attempts = ENDLESS if is_known else {"max_attempts": 1}
             with pytest.raises(Unavailable) as caught:
-                clients(server.target, encoding="e", tls=rejected, max_attempts=1).count("text")
+                clients(server.target, encoding="e", tls=rejected, **attempts).count("text")
             assert ("requires a client certificate" in str(caught.value)) == is_known
 
 

@@ -235,16 +235,18 @@ class BaseClient(ABC):
                 return response
             except grpc.RpcError as error:
                 failure = from_call(error, self.target, timeout)
-                seconds = attempts.wait(failure)
+                seconds = await attempts.wait(failure)
                 if seconds is None:
-                    await self._explain(failure)
                     raise failure from error
             await self._sleep(seconds)
 
-    async def _explain(self, failure: errors.TokenizerError) -> None:
-        """Replace the message of a failed connection by its cause, if gRPC does not say it."""
+    async def _explain(self, failure: errors.TokenizerError) -> bool:
+        """Replace the message of a failed connection by its cause, if gRPC does not say it.
+
+        Returns whether the cause is a mistake in the use of TLS, which no retry heals.
+        """
         if not isinstance(failure, errors.Unavailable) or failure.reason is not None:
-            return
+            return False
         fault = await self._find_fault()
         if fault is not None:
             failure.message = f"no answer from {self.target}: {fault}"
@@ -252,6 +254,7 @@ class BaseClient(ABC):
             failure.message = f"something that is not a gRPC server answers at {self.target}"
         elif "Connection refused" in failure.message:  # by another address of the host
             failure.message = f"no gRPC server answered at {self.target}; it may be starting"
+        return fault in options.TLS_FAULTS
 
     async def _find_fault(self) -> str | None:
         return options.connection_fault(self.target, self._tls, self._context)
@@ -295,8 +298,20 @@ class Attempts:
         self.repeated = 0
         self._backoff = INITIAL_BACKOFF_S
 
-    def wait(self, failure: errors.TokenizerError) -> float | None:
-        """Seconds to wait before the next attempt; None if the failure is not retried."""
+    async def wait(self, failure: errors.TokenizerError) -> float | None:
+        """Seconds to wait before the next attempt; None if the failure is not retried: then it is
+        explained.
+
+        The cause is sought after the second failure in succession too: most failures end at the
+        first retry, and seeking costs the server a connection.
+        """
+        seconds = self._wait(failure)
+        if seconds is None or self.repeated == 1:
+            is_lasting = await self._client._explain(failure)
+            return None if is_lasting else seconds
+        return seconds
+
+    def _wait(self, failure: errors.TokenizerError) -> float | None:
         if self._client._closed:
             return None
         if self._client._waits_for_quota and isinstance(failure, errors.QuotaExceeded):

@@ -74,6 +74,7 @@ _CLIENT_REJECTED: Final = (
     "the server requires a client certificate: give one that is valid now and that an authority of "
     "the server issued, by Tls(client_certificate=…, client_key=…)"
 )
+TLS_FAULTS: Final = (_USES_TLS, _NO_TLS, _UNTRUSTED, _EXPIRED, _OTHER_NAME, _CLIENT_REJECTED)
 _HOST_AND_PORT: Final = re.compile(r"(?:dns:/*|ipv[46]:)?\[?([\w.:-]+?)\]?:(\d+)")
 
 

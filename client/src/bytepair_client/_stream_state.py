@@ -306,17 +306,14 @@ class StreamState(ABC, Generic[Response, Plain]):
     async def _continue(self, error: TokenizerError) -> Iterable[Plain]:
         """Resume. If that is impossible, return the values of an extra response, and raise the
         error at the next read."""
-        seconds = self.attempts.wait(error)
-        if (
-            seconds is not None
-            and (self.buffer.can_rewind or self._to_read_again is not None)
-            and not self.over
-        ):
-            if await self.wait(seconds + self.client._rate_limiter.wait()):
-                self.begin(self._rewind())
-            return ()
+        seconds = await self.attempts.wait(error)
+        if seconds is not None:
+            if (self.buffer.can_rewind or self._to_read_again is not None) and not self.over:
+                if await self.wait(seconds + self.client._rate_limiter.wait()):
+                    self.begin(self._rewind())
+                return ()
+            await self.client._explain(error)
         values = () if self._extra is None else self._note(self._extra)
-        await self.client._explain(error)
         self.buffer.correct(error)
         if self._first is not None:
             if isinstance(error, Unavailable) and error.reason is None:
