@@ -103,7 +103,8 @@ class GrpcioTransport:
         self._changed.append(tls)
 
     def drain(self) -> None:
-        """Do nothing: gRPC's server closes its port only by `stop`, which ends calls."""
+        """Do nothing: gRPC's server closes its port only by `stop`. New calls on open connections
+        could then end with CANCELLED, which no client retries, instead of DRAINING."""
 
     async def stop(self) -> None:
         """Close all connections."""
