@@ -73,13 +73,14 @@ def failed_streams(stub: Any) -> None:
         reason(answers_of(stub.DecodeStream, [decode_config(), DecodeRequest(ids=[1, 1 << 30])]))
         == "UNKNOWN_TOKEN_ID"
     )
-    word = EncodeRequest(text=b"a" * (2 << 20))
+    word = EncodeRequest(text="a" * (2 << 20))
     assert reason(answers_of(stub.EncodeStream, [encode_config(), word, word])) == "INPUT_TOO_LARGE"
-    assert failure(stub.CountStream, iter([CountRequest(text=b"a")])).reason == "INVALID_OPTION"
+    assert failure(stub.CountStream, iter([CountRequest(text="a")])).reason == "INVALID_OPTION"
 
 
 def cancelled_watch(stub: Any) -> None:
-    watch = health_pb2_grpc.HealthStub(stub.channel).Watch(health_pb2.HealthCheckRequest())
+    health: Any = health_pb2_grpc.HealthStub(stub.channel)
+    watch = health.Watch(health_pb2.HealthCheckRequest())
     assert next(watch).status == health_pb2.HealthCheckResponse.SERVING
     watch.cancel()
 

@@ -324,7 +324,7 @@ def test_the_deadline_ends_a_stream_whose_caller_reads_nothing(
     with never_reading(server) as link:
         sent = http2.headers("EncodeStream", content_type=content_type, timeout=500)
         config = stream_pb2.EncodeStreamConfig(encoding="cl100k_base")
-        one = stream_pb2.EncodeStreamRequest(config=config, text=b"hello world" * SMALL_ANSWER)
+        one = stream_pb2.EncodeStreamRequest(config=config, text="hello world" * SMALL_ANSWER)
         link.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, 1, sent))
         send(http2.Sender(link), 1, http2.message(one.SerializeToString()), ends=True)
         server.wait_for_metric("bytepair_open_streams", 1)
