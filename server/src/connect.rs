@@ -1,6 +1,7 @@
 //! Connect, gRPC-Web, JSON and gRPC over HTTP/1.1, by the crate `connectrpc`. Its types stay in this file.
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,12 +10,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
 use connectrpc::codec::CodecFormat;
+use connectrpc::compression::{CompressionProvider, CompressionRegistry, GzipProvider};
 use connectrpc::dispatcher::{RequestStream, StreamingResult, UnaryResult};
 use connectrpc::{
     CompressionPolicy, ConnectError, ConnectRpcBody, ConnectRpcService, DeadlinePolicy, Dispatcher,
     EncodedBody, EncodedStream, ErrorCode, ErrorDetail, Limits, MethodDescriptor, Payload,
     RequestContext, Response,
 };
+use flate2::bufread::MultiGzDecoder;
 use futures_util::{Stream, StreamExt};
 use http::{HeaderMap, Uri};
 use tower_service::Service as _;
@@ -22,6 +25,7 @@ use tower_service::Service as _;
 use crate::body::{self, GONE, ReadAhead, Recounted};
 use crate::call::{Answer, CANCELLED, Failure, Opened, PREFIX_BYTES, Pairs, Started, add_pairs};
 use crate::calls::{Calls, Guarded};
+use crate::gzip::inflate;
 use crate::outgoing::Outgoing;
 use crate::peer::{Peer, Unsent};
 use crate::settings::{COMPRESS_FROM_BYTES, COMPRESS_UP_TO_BYTES, Settings};
@@ -60,6 +64,27 @@ pub struct Admitted(pub u64);
 #[derive(Clone)]
 pub struct Rejected(pub Failure);
 
+/// gzip for the library, whose own reads only the first member of a message.
+struct Gzip(GzipProvider);
+
+impl CompressionProvider for Gzip {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn compress(&self, data: &[u8]) -> Result<Bytes, ConnectError> {
+        self.0.compress(data)
+    }
+
+    fn decompressor<'a>(&self, data: &'a [u8]) -> Result<Box<dyn Read + 'a>, ConnectError> {
+        Ok(Box::new(MultiGzDecoder::new(data)))
+    }
+
+    fn decompress_with_limit(&self, data: &[u8], most: usize) -> Result<Bytes, ConnectError> {
+        inflate(data, most).map_err(error)
+    }
+}
+
 /// Headers that name the compression of an answer.
 const ENCODINGS: [&str; 3] = [
     "content-encoding",
@@ -80,6 +105,7 @@ impl Protocols {
             .with_max_message_size(settings.max_message_bytes);
         let service = ConnectRpcService::new(Calling { methods, calls })
             .with_limits(limits)
+            .with_compression(CompressionRegistry::new().register(Gzip(GzipProvider::default())))
             .with_compression_policy(
                 CompressionPolicy::default().with_min_size(COMPRESS_FROM_BYTES),
             )

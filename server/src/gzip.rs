@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 
 use bytes::Bytes;
 use flate2::Compression;
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
 use crate::call::{Failure, INVALID_ARGUMENT, RESOURCE_EXHAUSTED};
@@ -12,8 +12,12 @@ use crate::call::{Failure, INVALID_ARGUMENT, RESOURCE_EXHAUSTED};
 /// Higher levels cost the transport's thread much time for little.
 const LEVEL: Compression = Compression::new(1);
 
-/// Inflates a message to at most `most` bytes.
+/// Inflates a message to at most `most` bytes. It may have several members (RFC 1952, section 2.2). An
+/// empty one may be marked as compressed although it is not: clients leave that out.
 pub fn inflate(data: &[u8], most: usize) -> Result<Bytes, Failure> {
+    if data.is_empty() {
+        return Ok(Bytes::new());
+    }
     let mut inflated = Vec::new();
     let bound = most as u64 + 1;
     match MultiGzDecoder::new(data)
@@ -52,6 +56,17 @@ mod tests {
             inflate(&data[..20], 1000).unwrap_err().code,
             INVALID_ARGUMENT
         );
+    }
+
+    #[test]
+    fn all_members_are_inflated_and_nothing_else_may_follow() {
+        let (first, second) = (deflate(b"", b"ab").unwrap(), deflate(b"", b"c").unwrap());
+        let both = [first, second].concat();
+        assert_eq!(inflate(&both, 3).unwrap(), "abc");
+        assert_eq!(inflate(&both, 2).unwrap_err().code, RESOURCE_EXHAUSTED);
+        let more = [&both[..], b"x"].concat();
+        assert_eq!(inflate(&more, 3).unwrap_err().code, INVALID_ARGUMENT);
+        assert_eq!(inflate(b"", 0).unwrap(), "");
     }
 
     #[test]
