@@ -17,8 +17,9 @@ use tokio::time::{Sleep, sleep};
 use crate::peer::{Held, Peer, Unsent};
 use crate::{connect, grpc};
 
-/// Maximum bytes of a rejected message that are read and dropped.
+/// Maximum bytes that are read and dropped after a call is over, and the time for that.
 const DISCARDED_BYTES: usize = 1 << 20;
+const DISCARD: Duration = Duration::from_secs(5);
 
 /// The message of an error if the caller has reset the stream or is gone.
 pub const GONE: &str = "the caller is gone";
@@ -81,19 +82,22 @@ impl ReadAhead {
         self.has_stalled.get_or_insert_default().clone()
     }
 
-    /// Reads and drops the rest, up to a bound: a peer that is still sending may treat the end of an
+    /// Reads and drops the rest, up to bounds: a peer that is still sending may treat the end of an
     /// HTTP/1.1 connection, or of an HTTP/2 stream (curl 7.88), as an error and never see the answer.
     pub async fn discard(&mut self) {
         (self.caller, self.held) = (None, None);
-        let mut left = DISCARDED_BYTES;
-        while let Some(Ok(frame)) =
-            std::future::poll_fn(|context| Pin::new(&mut *self).poll_frame(context)).await
-        {
-            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
-            if left == 0 {
-                return;
+        let discard = async {
+            let mut left = DISCARDED_BYTES;
+            while let Some(Ok(frame)) =
+                std::future::poll_fn(|context| Pin::new(&mut *self).poll_frame(context)).await
+            {
+                left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+                if left == 0 {
+                    return;
+                }
             }
-        }
+        };
+        let _ = tokio::time::timeout(DISCARD, discard).await;
     }
 }
 

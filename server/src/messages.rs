@@ -4,7 +4,6 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
@@ -16,9 +15,6 @@ use crate::call::{
 };
 use crate::gzip::inflate;
 use crate::peer::Held;
-
-/// Time during which data is read and dropped after a call is over.
-const DISCARD: Duration = Duration::from_secs(5);
 
 /// The messages of one body.
 pub struct Messages {
@@ -80,10 +76,11 @@ impl Messages {
         }
     }
 
-    /// Reads and drops further data for a while: `h2` closes connections with many small frames for
-    /// unread streams.
-    pub async fn discard(&mut self) {
-        let _ = tokio::time::timeout(DISCARD, self.body.discard()).await;
+    /// Drops the data, and reads and drops more for a while: `h2` closes connections with many small
+    /// frames for unread streams.
+    pub fn discard(self) -> impl Future<Output = ()> {
+        let mut body = self.body;
+        async move { body.discard().await }
     }
 
     /// The next complete message; `None` if it has not arrived.

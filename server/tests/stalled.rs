@@ -2,17 +2,23 @@
 
 mod service;
 
+use std::time::Duration;
+
 use bytepair_transport::server::Server;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::Instant;
 
-/// Sends the start of a request over HTTP/1.1 and reads until the server closes the connection.
+/// Sends the start of a unary call over HTTP/1.1 and reads until the server closes the connection.
 async fn answer_to(content_type: &str) -> String {
+    answer_to_call("Unary", &format!("content-type: {content_type}")).await
+}
+
+async fn answer_to_call(rpc: &str, fields: &str) -> String {
     let server = Server::new(service::shared(service::settings(1 << 20)), None);
     let (mut link, theirs) = tokio::io::duplex(16 << 10);
     tokio::spawn(server.shake_hands(theirs, "unix:".into(), None, ()));
-    let head = "POST /t.S/Unary HTTP/1.1\r\nhost: a";
-    let rest = format!("content-type: {content_type}\r\ncontent-length: 100\r\n\r\n{{");
-    link.write_all(format!("{head}\r\n{rest}").as_bytes())
+    let head = format!("POST /t.S/{rpc} HTTP/1.1\r\nhost: a");
+    link.write_all(format!("{head}\r\n{fields}\r\ncontent-length: 100\r\n\r\n{{").as_bytes())
         .await
         .unwrap();
     let mut answer = Vec::new();
@@ -36,6 +42,15 @@ async fn a_call_of_grpc_web_whose_body_stalls_gets_a_status_of_its_protocol() {
     assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
     assert!(answer.contains("grpc-status: 4\r\n"), "{answer}");
     assert!(answer.contains("did not arrive in time"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_connection_of_a_rejected_stream_whose_body_stalls_ends() {
+    let began = Instant::now(); // of the paused clock
+    let fields = "content-type: application/connect+proto\r\nconnect-timeout-ms: wrong";
+    let answer = answer_to_call("Bidi", fields).await;
+    assert!(answer.contains("invalid_argument"), "{answer}");
+    assert!(began.elapsed() < Duration::from_secs(15)); // before its maximum age
 }
 
 #[tokio::test]
