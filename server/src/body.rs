@@ -22,7 +22,7 @@ const DISCARDED_BYTES: usize = 1 << 20;
 const DISCARD: Duration = Duration::from_secs(5);
 
 /// The message of an error if the caller has reset the stream or is gone.
-pub const GONE: &str = "the caller is gone";
+const GONE: &str = "the caller is gone";
 
 /// A request body with a time limit. It can be replaced by an empty message.
 pub struct ReadAhead {

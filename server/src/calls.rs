@@ -23,6 +23,7 @@ use crate::call::{
 use crate::commands::Commands;
 use crate::events::Events;
 use crate::outgoing::Outgoing;
+use crate::messages::Messages;
 use crate::peer::Unsent;
 use crate::settings::{SMALL_BYTES, STREAM_READ_AHEAD, UNADMITTED_BYTES};
 use crate::slot::{self, Slot};
@@ -199,8 +200,17 @@ impl Calls {
         (guard, started, reading)
     }
 
-    /// Reads the messages of a stream until the call is over, a few ahead of Python's requests.
-    pub async fn read<S>(&self, id: u64, messages: &mut S, mut reading: Reading)
+    /// Reads the messages of a stream until its call is over, then drops further data.
+    pub fn start_reading(self: &Arc<Self>, id: u64, mut messages: Messages, reading: Reading) {
+        let calls = self.clone();
+        tokio::spawn(async move {
+            calls.read(id, &mut messages, reading).await;
+            messages.discard().await;
+        });
+    }
+
+    /// Reads messages until the call is over, a few ahead of Python.
+    async fn read<S>(&self, id: u64, messages: &mut S, mut reading: Reading)
     where
         S: Stream<Item = Result<Bytes, Failure>> + Unpin,
     {

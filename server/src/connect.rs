@@ -18,14 +18,16 @@ use connectrpc::{
     RequestContext, Response,
 };
 use flate2::bufread::MultiGzDecoder;
-use futures_util::{Stream, StreamExt};
+use futures_util::Stream;
 use http::{HeaderMap, Uri};
+use parking_lot::Mutex;
 use tower_service::Service as _;
 
-use crate::body::{self, GONE, ReadAhead, Recounted};
-use crate::call::{Answer, CANCELLED, Failure, Opened, PREFIX_BYTES, Pairs, Started, add_pairs};
+use crate::body::{self, ReadAhead, Recounted};
+use crate::call::{Answer, Failure, Opened, PREFIX_BYTES, Pairs, Started, add_pairs};
 use crate::calls::{Calls, Guarded};
 use crate::gzip::inflate;
+use crate::messages::Messages;
 use crate::outgoing::Outgoing;
 use crate::peer::{Peer, Unsent};
 use crate::settings::{COMPRESS_FROM_BYTES, COMPRESS_UP_TO_BYTES, Settings};
@@ -63,6 +65,26 @@ pub struct Admitted(pub u64);
 /// Marks a call that fails before its message is read.
 #[derive(Clone)]
 pub struct Rejected(pub Failure);
+
+/// The messages of a stream, for which the library gets an empty body: it would read and inflate
+/// messages ahead that nothing counts.
+#[derive(Clone)]
+pub struct Requests(Arc<Mutex<Option<Messages>>>);
+
+impl Requests {
+    pub fn new(messages: Messages) -> Self {
+        Requests(Arc::new(Mutex::new(Some(messages))))
+    }
+
+    /// The messages, once.
+    pub fn take(&self) -> Option<Messages> {
+        self.0.lock().take()
+    }
+
+    fn of(context: &RequestContext) -> Option<Messages> {
+        context.extensions().get::<Self>()?.take()
+    }
+}
 
 /// gzip for the library, whose own reads only the first member of a message.
 struct Gzip(GzipProvider);
@@ -169,7 +191,7 @@ impl Calling {
         rejected: Option<Rejected>,
         wants_gzip: bool,
         opened: Option<Opened>,
-        requests: Option<RequestStream>,
+        requests: Option<Messages>,
     ) -> StreamingResult {
         let calls = self.calls.clone();
         Box::pin(async move {
@@ -180,10 +202,7 @@ impl Calling {
             let deadline = opened.deadline;
             let (guard, started, reading) = calls.stream(opened);
             if let Some(requests) = requests {
-                let id = guard.id;
-                tokio::spawn(async move {
-                    calls.read(id, &mut messages(requests), reading).await;
-                });
+                calls.start_reading(guard.id, requests, reading);
             }
             match started.await {
                 Ok(Ok(started)) => {
@@ -256,7 +275,7 @@ impl Dispatcher for Calling {
         &self,
         path: &str,
         context: RequestContext,
-        requests: RequestStream,
+        _: RequestStream,
         format: CodecFormat,
     ) -> UnaryResult {
         if let Some(Rejected(failure)) = context.extensions().get().cloned() {
@@ -264,12 +283,10 @@ impl Dispatcher for Calling {
         }
         let wants_gzip = wants_gzip(&context);
         let (calls, opened) = (self.calls.clone(), self.opened(path, context, None, format));
+        let requests = Requests::of(&context);
         Box::pin(async move {
             let (guard, answered, reading) = calls.client_stream(opened.ok_or_else(unknown)?);
-            let id = guard.id;
-            tokio::spawn(async move {
-                calls.read(id, &mut messages(requests), reading).await;
-            });
+            calls.start_reading(guard.id, requests.ok_or_else(unknown)?, reading);
             answer(answered.await, wants_gzip)
         })
     }
@@ -278,34 +295,18 @@ impl Dispatcher for Calling {
         &self,
         path: &str,
         context: RequestContext,
-        requests: RequestStream,
+        _: RequestStream,
         format: CodecFormat,
     ) -> StreamingResult {
         let rejected = context.extensions().get().cloned();
         self.stream(
+        let requests = Requests::of(&context);
             rejected,
             wants_gzip(&context),
             self.opened(path, context, None, format),
-            Some(requests),
+            requests,
         )
     }
-}
-
-/// The messages of a stream, with converted failures.
-fn messages(
-    requests: RequestStream,
-) -> impl Stream<Item = Result<Bytes, Failure>> + Unpin + Send + 'static {
-    requests.map(|message| {
-        message.map_err(|error| {
-            let message = error.message.unwrap_or_default();
-            let code = if message.ends_with(GONE) {
-                CANCELLED
-            } else {
-                error.code.grpc_code()
-            };
-            Failure::new(code, message)
-        })
-    })
 }
 
 type Received<T> = Result<Result<T, Failure>, tokio::sync::oneshot::error::RecvError>;
@@ -350,7 +351,7 @@ fn answer(
 }
 
 fn begin(started: Started, guard: Guarded) -> Response<EncodedStream> {
-    let mut response: Response<EncodedStream> = Response::new(Box::pin(Messages {
+    let mut response: Response<EncodedStream> = Response::new(Box::pin(Answers {
         messages: started.messages,
         guard,
     }));
@@ -365,13 +366,13 @@ fn content(message: Unsent) -> Bytes {
 }
 
 /// The answers of a stream. Its guard tells Python when the caller is gone.
-struct Messages {
+struct Answers {
     messages: Arc<Outgoing>,
     #[expect(dead_code, reason = "dropped with the stream")]
     guard: Guarded,
 }
 
-impl Stream for Messages {
+impl Stream for Answers {
     type Item = Result<EncodedBody, ConnectError>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -400,7 +401,7 @@ fn error(failure: Failure) -> ConnectError {
 }
 
 fn unknown() -> ConnectError {
-    ConnectError::internal("the call has no method or no peer")
+    ConnectError::internal("the call has no method, no peer or no messages")
 }
 
 fn header_map(pairs: Pairs) -> HeaderMap {

@@ -5,7 +5,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, Version, header};
 
 use crate::body::Body;
-use crate::request::content_type;
+use crate::request::{content_type, is_prefixed};
 
 const JSON: &str = "application/json";
 const POST_JSON: &str = "POST JSON with content-type: application/json\n";
@@ -22,12 +22,10 @@ const NO_RPC: &str = concat!(
 /// The answer to a request that is no call of a protocol; `None` if it may be one. `is_rpc`: its path
 /// is that of an RPC.
 pub fn instead_of_call(parts: &Parts, is_rpc: bool) -> Option<Response<Body>> {
-    let content_type = content_type(&parts.headers);
     if !is_rpc {
         // Clients of protocols with prefixed messages read errors of their protocol only.
-        let is_prefixed = content_type.starts_with(b"application/grpc")
-            || content_type.starts_with(b"application/connect+");
-        return (!is_prefixed).then(|| help(StatusCode::NOT_FOUND, JSON, NO_RPC));
+        let is_help = !is_prefixed(&parts.headers);
+        return is_help.then(|| help(StatusCode::NOT_FOUND, JSON, NO_RPC));
     }
     let is_called = match parts.method {
         // Connect's GET has the message in the query.
@@ -37,7 +35,7 @@ pub fn instead_of_call(parts: &Parts, is_rpc: bool) -> Option<Response<Body>> {
         }
         // By default of `curl -d`, and of `fetch`.
         Method::POST => !matches!(
-            content_type,
+            content_type(&parts.headers),
             b"" | b"application/x-www-form-urlencoded" | b"text/plain;charset=utf-8"
         ),
         _ => true,

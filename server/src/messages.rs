@@ -1,4 +1,4 @@
-//! The gRPC messages in a request body, each with a prefix of five bytes.
+//! The messages in a request body of gRPC or of a stream, each with a prefix of five bytes.
 
 use std::future::poll_fn;
 use std::io;
@@ -108,7 +108,7 @@ impl Messages {
             (true, true) => inflate(&message, self.most).map(Some),
             (true, false) => Err(Failure::new(
                 INTERNAL,
-                "the message is compressed, and no grpc-encoding header says how",
+                "the message is compressed, and no header says how",
             )),
         }
     }

@@ -13,8 +13,8 @@ use tokio::sync::oneshot;
 
 use crate::body::{Body, ReadAhead};
 use crate::call::{Answer, Failure, Opened, PREFIX_BYTES, RESOURCE_EXHAUSTED, UNIMPLEMENTED};
-use crate::calls::{Guard, Reading, Reserved};
-use crate::connect::{Admitted, Kind, Method, Rejected};
+use crate::calls::{Guard, Reserved};
+use crate::connect::{Admitted, Kind, Method, Rejected, Requests};
 use crate::connection::Shared;
 use crate::grpc::{self, Grpc};
 use crate::help;
@@ -38,8 +38,8 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
         return Box::pin(std::future::ready(help));
     }
     let is_unary = method.is_some_and(|method| method.kind == Kind::Unary);
-    let has_one_message = is_unary || method.is_some_and(|it| it.kind == Kind::ServerStream);
-    let timeout = has_one_message.then_some(shared.settings.message_timeout);
+    let is_stream = method.is_some_and(|it| is_stream(it, &parts));
+    let timeout = (!is_stream).then_some(shared.settings.message_timeout);
     let size = header_bytes(&parts);
     let caller = is_unary.then(|| peer.clone());
     let checked = if size > shared.settings.max_header_bytes as usize {
@@ -62,9 +62,15 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
         None => Box::pin(by_protocols(
             shared.clone(),
             peer.clone(),
-            method.filter(|_| is_unary && parts.method == HttpMethod::POST),
+            method.filter(|_| is_stream || is_unary && parts.method == HttpMethod::POST),
             parts,
-            ReadAhead::new(body, timeout, caller.clone(), caller.map(Held::new)),
+            // The messages of a stream are counted one by one.
+            ReadAhead::new(
+                body,
+                timeout,
+                caller,
+                (!is_stream).then(|| Held::new(peer.clone())),
+            ),
             checked,
         )),
     }
@@ -104,7 +110,7 @@ fn by_grpc(
         }),
         Kind::ClientStream => {
             let (guard, answered, reading) = shared.calls.client_stream(opened.expect("a call"));
-            read(shared, guard.id, messages, reading);
+            shared.calls.start_reading(guard.id, messages, reading);
             Box::pin(async move {
                 let _guard = guard;
                 grpc.answer(within(deadline, pin!(received(answered))).await)
@@ -112,7 +118,7 @@ fn by_grpc(
         }
         Kind::BidiStream => {
             let (guard, started, reading) = shared.calls.stream(opened.expect("a call"));
-            read(shared, guard.id, messages, reading);
+            shared.calls.start_reading(guard.id, messages, reading);
             Box::pin(async move {
                 let started = within(deadline, pin!(received(started))).await;
                 grpc.stream(started.map(|started| (started, guard)), deadline)
@@ -127,14 +133,6 @@ fn by_grpc(
             grpc.stream(within(deadline, pin!(started)).await, deadline)
         }),
     }
-}
-
-/// Reads the messages of a stream until its call is over, then drops further data.
-fn read(shared: Arc<Shared>, id: u64, mut messages: Messages, reading: Reading) {
-    tokio::spawn(async move {
-        shared.calls.read(id, &mut messages, reading).await;
-        messages.discard().await;
-    });
 }
 
 /// A call with its message.
@@ -179,7 +177,8 @@ async fn unary(
     }
 }
 
-/// Answers by the other protocols. Only their unary POST calls wait for admission.
+/// Answers by the other protocols. `method` is given for streams, and for unary POST calls, which may
+/// wait for admission.
 async fn by_protocols(
     shared: Arc<Shared>,
     peer: Arc<Peer>,
@@ -198,6 +197,9 @@ async fn by_protocols(
         return answer(shared, parts, body).await;
     };
     let size = known_size(&parts.headers);
+    if method.kind != Kind::Unary {
+        return stream(shared, parts, peer, body).await;
+    }
     if let Some(_reserved) = size.and_then(|size| reserve(shared, size)) {
         return answer(shared, parts, body).await;
     }
@@ -231,6 +233,29 @@ async fn by_protocols(
 
 /// Answers a request by its protocol. The library takes a body that stalls for an internal error, so
 /// that answer is replaced.
+/// Answers a call with a stream of messages.
+async fn stream(
+    shared: &Shared,
+    mut parts: Parts,
+    peer: Arc<Peer>,
+    body: ReadAhead,
+) -> Response<Body> {
+    let encoding = if content_type(&parts.headers).starts_with(b"application/connect+") {
+        "connect-content-encoding"
+    } else {
+        "grpc-encoding"
+    };
+    let is_gzip = parts.headers.get(encoding).is_some_and(|it| it == "gzip");
+    let most = shared.settings.max_message_bytes;
+    let requests = Requests::new(Messages::new(body, most, is_gzip, Held::new(peer)));
+    parts.extensions.insert(requests.clone());
+    let response = pass_on(shared, parts, ReadAhead::message_unread(false)).await;
+    if let Some(unread) = requests.take() {
+        tokio::spawn(unread.discard()); // the library has rejected the call
+    }
+    response
+}
+
 async fn answer(shared: &Shared, parts: Parts, mut body: ReadAhead) -> Response<Body> {
     let has_stalled = body.has_stalled();
     let response = pass_on(shared, parts.clone(), body).await;
@@ -347,6 +372,20 @@ impl Drop for Unread<'_> {
 
 /// The content type; empty if there is none.
 pub fn content_type(headers: &HeaderMap) -> &[u8] {
+/// Whether the messages of a request are a stream.
+fn is_stream(method: Method, parts: &Parts) -> bool {
+    matches!(method.kind, Kind::ClientStream | Kind::BidiStream)
+        && parts.method == HttpMethod::POST
+        && is_prefixed(&parts.headers)
+}
+
+/// Whether messages have prefixes: gRPC, gRPC-Web and streams of Connect.
+pub fn is_prefixed(headers: &HeaderMap) -> bool {
+    let content_type = content_type(headers);
+    content_type.starts_with(b"application/grpc")
+        || content_type.starts_with(b"application/connect+")
+}
+
     headers
         .get(header::CONTENT_TYPE)
         .map_or(b"", HeaderValue::as_bytes)

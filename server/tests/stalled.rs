@@ -47,9 +47,13 @@ async fn a_call_of_grpc_web_whose_body_stalls_gets_a_status_of_its_protocol() {
 #[tokio::test(start_paused = true)]
 async fn the_connection_of_a_rejected_stream_whose_body_stalls_ends() {
     let began = Instant::now(); // of the paused clock
-    let fields = "content-type: application/connect+proto\r\nconnect-timeout-ms: wrong";
-    let answer = answer_to_call("Bidi", fields).await;
-    assert!(answer.contains("invalid_argument"), "{answer}");
+    let fields = "content-type: application/connect+proto";
+    let wrong = format!("{fields}\r\nconnect-timeout-ms: wrong");
+    let unknown = format!("{fields}\r\nconnect-content-encoding: unknown");
+    for (fields, code) in [(wrong, "invalid_argument"), (unknown, "unimplemented")] {
+        let answer = answer_to_call("Bidi", &fields).await;
+        assert!(answer.contains(code), "{answer}");
+    }
     assert!(began.elapsed() < Duration::from_secs(15)); // before its maximum age
 }
 

@@ -36,6 +36,7 @@ COUNT = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
 
 
 def long_ids() -> list[int]:
+HEALTH = "/grpc.health.v1.Health/"
     encoding = bytepair_engine.get_encoding("cl100k_base")
     ids = encoding.encode(" " * LONG_TOKEN)
     assert len(ids) == 1
@@ -132,8 +133,12 @@ def test_an_answer_that_is_read_slowly_arrives_although_the_server_stops(serve: 
         http2.headers("EncodeStream"),
         http2.headers("Count", content_type="application/proto"),
     ],
-    ids=["unary", "stream", "connect"],
+    ids=["unary", "stream", "connect", "connect stream", "web stream", "no stream", "watch"],
 )
+        http2.headers("EncodeStream", content_type="application/connect+proto"),
+        http2.headers("EncodeStream", content_type="application/grpc-web+proto"),
+        http2.headers("EncodeStream", content_type="application/json"),
+        http2.headers("Watch", service=HEALTH, content_type="application/connect+proto"),
 def test_a_connection_with_the_most_incomplete_messages_is_closed(
     serve: Serve, headers: bytes
 ) -> None:
