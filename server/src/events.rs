@@ -7,6 +7,7 @@ use std::io::Write;
 use parking_lot::Mutex;
 
 use crate::call::{Event, Opened};
+use crate::settings::TAKE_BYTES;
 
 /// Events of calls by id. Messages of open streams have a separate queue: otherwise one caller's
 /// streams could delay every new call. Large calls have a third one: Python gets one of them at a
@@ -85,17 +86,31 @@ impl Events {
     }
 
     /// Returns at most `most` events of calls, then those of streams that fit, at least a quarter of
-    /// `most`, then one large call; and whether there are more.
+    /// `most`, then one large call; and whether there are more. `TAKE_BYTES` bounds the messages of
+    /// calls, and those of streams.
     pub fn take(&self, most: usize) -> (Vec<(u64, Event)>, bool) {
         let mut queues = self.queues.lock();
-        let calls = queues.calls.len().min(most);
+        let calls = within(&queues.calls, most);
         // Calls without an end must not stop the streams.
-        let streams = queues.streams.len().min((most - calls).max(most / 4));
+        let streams = within(&queues.streams, (most - calls).max(most / 4));
         let mut taken: Vec<_> = queues.calls.drain(..calls).collect();
         taken.extend(queues.streams.drain(..streams));
         taken.extend(queues.large.pop_front());
         (taken, queues.len() > 0)
     }
+}
+
+/// The number of events, at most `most`, whose messages have at most `TAKE_BYTES`; one in any case.
+fn within(queue: &VecDeque<(u64, Event)>, most: usize) -> usize {
+    let mut size = 0;
+    let fits = |(_, event): &&(u64, Event)| {
+        let is_first = size == 0;
+        if let Event::Message(message) = event {
+            size += message.len();
+        }
+        is_first || size <= TAKE_BYTES
+    };
+    queue.iter().take(most).take_while(fits).count()
 }
 
 #[cfg(test)]
@@ -132,6 +147,26 @@ pub mod tests {
         assert!(has_more);
         assert_eq!(events.take(1000).0.len(), 92);
         assert!(!events.take(1).1);
+    }
+
+    #[test]
+    fn large_messages_are_taken_one_at_a_time_and_small_ones_together() {
+        let events = events();
+        let message = |size: usize| Event::Message(vec![0; size].into());
+        for size in [
+            TAKE_BYTES + 1,
+            TAKE_BYTES,
+            TAKE_BYTES / 2,
+            TAKE_BYTES / 2,
+            1,
+        ] {
+            events.push(1, message(size));
+            events.push_of_stream(2, message(size));
+        }
+        for expected in [1, 1, 2, 1] {
+            assert_eq!(events.take(100).0.len(), 2 * expected);
+        }
+        assert!(!events.take(100).1);
     }
 
     pub fn opened(size: usize) -> Box<Opened> {

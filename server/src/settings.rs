@@ -45,6 +45,9 @@ pub const SMALL_BYTES: usize = 16 << 10;
 pub const UNADMITTED_BYTES: usize = 16 << 20;
 /// Maximum messages of one stream that are read ahead of the handler.
 pub const STREAM_READ_AHEAD: usize = 16;
+/// Python gets messages of this size together at a time, or one that is larger: copying more would hold
+/// up its event loop.
+pub const TAKE_BYTES: usize = 256 << 10;
 /// Flow-control window of one HTTP/2 stream: the maximum that a call with an unread message holds.
 pub const STREAM_WINDOW_BYTES: u32 = 64 << 10;
 /// Flow-control window of one HTTP/2 connection. It must exceed `max_unread_calls` stream windows, or

@@ -123,7 +123,7 @@ class NativeTransport:
         until = perf_counter() + TOGETHER_SECONDS
         events, has_more = self._native.take(BATCH)
         self._process(events)
-        # One event, and there are more: it is a large call.
+        # One event, and there are more: it is a large call, or a large message.
         while has_more and len(events) == 1 and perf_counter() < until:
             events, has_more = self._native.take(BATCH)
             self._process(events)
