@@ -6,6 +6,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::arrived::Arrived;
 use crate::outgoing::Outgoing;
 use crate::peer::{Peer, Unsent};
 use crate::settings::SMALL_BYTES;
@@ -36,6 +37,8 @@ pub struct Opened {
     pub size: usize,
     /// Whether its connection has too many unread calls: Python must reject it.
     pub is_excess: bool,
+    /// The messages of a stream: they count as held until Python drops the call.
+    pub arrived: Option<Arc<Arrived>>,
 }
 
 /// An event of a call, for Python.
@@ -149,7 +152,7 @@ pub struct Started {
 
 /// A command from Python.
 pub enum Command {
-    /// Read the message of a unary call, or this many more messages of a stream.
+    /// Read the message of a unary call, or more of a stream that has processed this many.
     Read(usize),
     Answer(Answer),
     Start(Pairs, Pairs),

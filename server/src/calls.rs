@@ -12,20 +12,21 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::sleep_until;
 
+use crate::arrived::{Reading, reading};
 use crate::call::{
     Answer, CANCELLED, Closed, Command, Event, Failure, Opened, PREFIX_BYTES, Pairs, Started,
     prefixed,
 };
 use crate::commands::Commands;
 use crate::events::Events;
-use crate::outgoing::Outgoing;
 use crate::messages::Messages;
+use crate::outgoing::Outgoing;
 use crate::peer::Unsent;
-use crate::settings::{SMALL_BYTES, STREAM_READ_AHEAD, UNADMITTED_BYTES};
+use crate::settings::{SMALL_BYTES, UNADMITTED_BYTES};
 use crate::slot::{self, Slot};
 
 /// An id that no call has.
@@ -159,15 +160,16 @@ impl Calls {
     /// Starts a call with a stream of messages and one answer.
     pub fn client_stream(
         self: &Arc<Self>,
-        opened: Opened,
+        mut opened: Opened,
     ) -> (Guard, oneshot::Receiver<Result<Answer, Failure>>, Reading) {
         let (answer, answered) = oneshot::channel();
-        let (credits, reading) = credits();
+        let (reader, reading) = reading(&opened.peer);
+        opened.arrived = Some(reader.arrived.clone());
         let peer = Some(opened.peer.clone());
         let guard = self.register(Slot {
             peer,
             answer: Some(answer),
-            credits: Some(credits),
+            reader: Some(reader),
             ..Slot::default()
         });
         self.push(guard.id, Event::Opened(Box::new(opened)));
@@ -181,11 +183,12 @@ impl Calls {
         mut opened: Opened,
     ) -> (Guard, oneshot::Receiver<Result<Started, Failure>>, Reading) {
         let (start, started) = oneshot::channel();
-        let (credits, reading) = credits();
+        let (reader, reading) = reading(&opened.peer);
+        opened.arrived = Some(reader.arrived.clone());
         let guard = self.register(Slot {
             peer: Some(opened.peer.clone()),
             start: Some(start),
-            credits: Some(credits),
+            reader: Some(reader),
             ..Slot::default()
         });
         if let Some(slot) = self.slots.lock().get_mut(&guard.id) {
@@ -216,15 +219,16 @@ impl Calls {
     {
         loop {
             let next = async {
-                if let Ok(permit) = reading.permits.acquire().await {
-                    permit.forget();
-                }
+                reading.arrived.room().await;
                 messages.next().await
             };
             let event = tokio::select! {
                 biased;
                 next = next => match next {
-                    Some(Ok(message)) => Event::Message(message),
+                    Some(Ok(message)) => {
+                        reading.arrived.push(message.len());
+                        Event::Message(message)
+                    }
                     Some(Err(failure)) if failure.code == CANCELLED => Event::Cancelled,
                     Some(Err(failure)) => Event::Broken(failure.code, failure.message),
                     None => Event::End,
@@ -300,22 +304,6 @@ impl Calls {
     }
 }
 
-/// The receivers of a stream's reader: permits to read, and the end of the call.
-pub struct Reading {
-    permits: Arc<Semaphore>,
-    over: oneshot::Receiver<()>,
-}
-
-fn credits() -> (slot::Credits, Reading) {
-    let permits = Arc::new(Semaphore::new(STREAM_READ_AHEAD));
-    let (sender, over) = oneshot::channel();
-    let credits = slot::Credits {
-        permits: permits.clone(),
-        over: sender,
-    };
-    (credits, Reading { permits, over })
-}
-
 /// Room for a message, until dropped.
 pub struct Reserved {
     calls: Arc<Calls>,
@@ -381,6 +369,7 @@ mod tests {
     use super::*;
     use crate::call::INVALID_ARGUMENT;
     use crate::events::tests::opened;
+    use crate::settings::STREAM_READ_AHEAD_BYTES;
 
     #[test]
     fn commands_wait_for_flush_unless_a_large_call_would_delay_them() {
@@ -409,7 +398,7 @@ mod tests {
         let calls = Calls::new(File::options().write(true).open("/dev/null").unwrap());
         for (code, is_cancelled) in [(CANCELLED, true), (INVALID_ARGUMENT, false)] {
             let mut messages = futures_util::stream::iter([Err(Failure::new(code, "reset"))]);
-            let (_credits, reading) = credits();
+            let (_reader, reading) = reading(&opened(0).peer);
             assert!(
                 calls
                     .read(1, &mut messages, reading)
@@ -418,6 +407,20 @@ mod tests {
             );
             let (events, _) = calls.take(8);
             assert_eq!(matches!(events[..], [(1, Event::Cancelled)]), is_cancelled);
+        }
+    }
+
+    #[test]
+    fn a_stream_is_read_ahead_of_python_up_to_a_size() {
+        let calls = Calls::new(File::options().write(true).open("/dev/null").unwrap());
+        let half = || Ok(Bytes::from_static(&[0; STREAM_READ_AHEAD_BYTES / 2]));
+        let mut messages = futures_util::stream::iter((0..5).map(|_| half()));
+        let (reader, reading) = reading(&opened(0).peer);
+        let mut read = std::pin::pin!(calls.read(1, &mut messages, reading));
+        for (processed, expected) in [(0, 2), (1, 1), (2, 2)] {
+            reader.arrived.remove(processed);
+            assert!(read.as_mut().now_or_never().is_none());
+            assert_eq!(calls.take(8).0.len(), expected);
         }
     }
 

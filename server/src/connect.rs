@@ -181,6 +181,7 @@ impl Calling {
             deadline: context.deadline(),
             size: message.as_ref().map_or(0, Bytes::len),
             is_excess: false,
+            arrived: None,
             message,
             headers: std::mem::take(context.headers_mut()),
         })
@@ -282,8 +283,8 @@ impl Dispatcher for Calling {
             return Box::pin(async move { Err(error(failure)) });
         }
         let wants_gzip = wants_gzip(&context);
-        let (calls, opened) = (self.calls.clone(), self.opened(path, context, None, format));
         let requests = Requests::of(&context);
+        let (calls, opened) = (self.calls.clone(), self.opened(path, context, None, format));
         Box::pin(async move {
             let (guard, answered, reading) = calls.client_stream(opened.ok_or_else(unknown)?);
             calls.start_reading(guard.id, requests.ok_or_else(unknown)?, reading);
@@ -299,8 +300,8 @@ impl Dispatcher for Calling {
         format: CodecFormat,
     ) -> StreamingResult {
         let rejected = context.extensions().get().cloned();
-        self.stream(
         let requests = Requests::of(&context);
+        self.stream(
             rejected,
             wants_gzip(&context),
             self.opened(path, context, None, format),

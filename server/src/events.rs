@@ -180,6 +180,7 @@ pub mod tests {
             message: Some(vec![0; size].into()),
             size,
             is_excess: false,
+            arrived: None,
         })
     }
 

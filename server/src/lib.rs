@@ -4,8 +4,10 @@
 //! serves gRPC over HTTP/2, with `messages` in and `outgoing` out; `connect` serves the other
 //! protocols; `help` answers what is no call. `calls` holds the calls in progress, each in a `slot`.
 //! `events` passes their events (see `call`) to Python in batches, and `commands` passes Python's
-//! commands to them. `fields` reads fields of messages. Only `python` depends on PyO3.
+//! commands to them. `arrived` limits what is read of a stream ahead of Python. `fields` reads fields
+//! of messages. Only `python` depends on PyO3.
 
+pub mod arrived;
 pub mod body;
 pub mod call;
 pub mod calls;

@@ -153,10 +153,11 @@ impl Stream for Messages {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
-            if let Some(message) = self.decode().transpose() {
-                return Poll::Ready(Some(message));
-            }
+            let message = self.decode().transpose();
             self.record();
+            if message.is_some() {
+                return Poll::Ready(message);
+            }
             match ready!(Pin::new(&mut self.body).poll_frame(context)) {
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {

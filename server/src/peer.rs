@@ -9,8 +9,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// All peers, and the bytes that are held for them: incomplete messages and unsent answers. If there
-/// are too many, the connection with the most is closed.
+/// All peers, and the bytes that are held for them: messages that are incomplete or wait for Python,
+/// and unsent answers. If there are too many, the connection with the most is closed.
 pub struct Peers {
     most: usize,
     max_abandoned: u32,
@@ -170,7 +170,7 @@ impl Drop for Peer {
     }
 }
 
-/// Bytes of an incomplete message, counted until dropped.
+/// Bytes of messages, counted until dropped.
 pub struct Held {
     peer: Arc<Peer>,
     size: usize,
@@ -179,6 +179,10 @@ pub struct Held {
 impl Held {
     pub fn new(peer: Arc<Peer>) -> Self {
         Held { peer, size: 0 }
+    }
+
+    pub fn size(&self) -> usize {
+        self.size
     }
 
     pub fn grow(&mut self, size: usize) {

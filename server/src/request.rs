@@ -99,6 +99,7 @@ fn by_grpc(
         message: None,
         size: 0,
         is_excess: false,
+        arrived: None,
     });
     let most = shared.settings.max_message_bytes;
     let held = Held::new(peer.clone());
@@ -196,10 +197,10 @@ async fn by_protocols(
     let Some(method) = method else {
         return answer(shared, parts, body).await;
     };
-    let size = known_size(&parts.headers);
     if method.kind != Kind::Unary {
         return stream(shared, parts, peer, body).await;
     }
+    let size = known_size(&parts.headers);
     if let Some(_reserved) = size.and_then(|size| reserve(shared, size)) {
         return answer(shared, parts, body).await;
     }
@@ -214,6 +215,7 @@ async fn by_protocols(
         message: None,
         size: size.unwrap_or(shared.settings.max_message_bytes),
         is_excess: false,
+        arrived: None,
     };
     match within(deadline, pin!(admission(shared, opened))).await {
         Ok((guard, rejected)) => {
@@ -231,8 +233,6 @@ async fn by_protocols(
     }
 }
 
-/// Answers a request by its protocol. The library takes a body that stalls for an internal error, so
-/// that answer is replaced.
 /// Answers a call with a stream of messages.
 async fn stream(
     shared: &Shared,
@@ -256,6 +256,8 @@ async fn stream(
     response
 }
 
+/// Answers a request by its protocol. The library takes a body that stalls for an internal error, so
+/// that answer is replaced.
 async fn answer(shared: &Shared, parts: Parts, mut body: ReadAhead) -> Response<Body> {
     let has_stalled = body.has_stalled();
     let response = pass_on(shared, parts.clone(), body).await;
@@ -370,8 +372,6 @@ impl Drop for Unread<'_> {
     }
 }
 
-/// The content type; empty if there is none.
-pub fn content_type(headers: &HeaderMap) -> &[u8] {
 /// Whether the messages of a request are a stream.
 fn is_stream(method: Method, parts: &Parts) -> bool {
     matches!(method.kind, Kind::ClientStream | Kind::BidiStream)
@@ -386,6 +386,8 @@ pub fn is_prefixed(headers: &HeaderMap) -> bool {
         || content_type.starts_with(b"application/connect+")
 }
 
+/// The content type; empty if there is none.
+pub fn content_type(headers: &HeaderMap) -> &[u8] {
     headers
         .get(header::CONTENT_TYPE)
         .map_or(b"", HeaderValue::as_bytes)

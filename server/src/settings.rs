@@ -43,8 +43,9 @@ pub const SMALL_BYTES: usize = 16 << 10;
 /// While as many bytes of larger messages are read or computed without admission, another one is read
 /// once Python has admitted its call: some tens of milliseconds of one core's work.
 pub const UNADMITTED_BYTES: usize = 16 << 20;
-/// Maximum messages of one stream that are read ahead of the handler.
+/// While so many messages of a stream, or so many bytes of them, wait for Python, no more are read.
 pub const STREAM_READ_AHEAD: usize = 16;
+pub const STREAM_READ_AHEAD_BYTES: usize = 64 << 10;
 /// Python gets messages of this size together at a time, or one that is larger: copying more would hold
 /// up its event loop.
 pub const TAKE_BYTES: usize = 256 << 10;

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
+use crate::arrived::Reader;
 use crate::call::{Answer, Command, Failure, Pairs, Started};
 use crate::outgoing::Outgoing;
 use crate::peer::Peer;
@@ -21,16 +22,9 @@ pub struct Slot {
     pub answer: Option<oneshot::Sender<Result<Answer, Failure>>>,
     pub start: Option<Start>,
     pub messages: Option<Arc<Outgoing>>,
-    pub credits: Option<Credits>,
+    pub reader: Option<Reader>,
     /// Python has ended the stream, and HTTP has not sent all of it yet.
     pub is_ending: bool,
-}
-
-/// Permits to read messages. The reader ends when this is dropped.
-pub struct Credits {
-    pub permits: Arc<Semaphore>,
-    #[expect(dead_code, reason = "dropped with the call")]
-    pub over: oneshot::Sender<()>,
 }
 
 /// Applies a command to a call; no effect if the call is over.
@@ -39,9 +33,9 @@ pub fn carry_out(slots: &mut HashMap<u64, Slot>, id: u64, command: Command) {
         return;
     };
     match command {
-        Command::Read(count) => match (slot.admission.take(), &slot.credits) {
+        Command::Read(count) => match (slot.admission.take(), &slot.reader) {
             (Some(admission), _) => drop(admission.send(Ok(()))),
-            (None, Some(credits)) => credits.permits.add_permits(count),
+            (None, Some(reader)) => reader.arrived.remove(count),
             (None, None) => {}
         },
         Command::Answer(answer) => {
@@ -84,7 +78,7 @@ fn end(slot: &mut Slot, end: Result<(), Box<Failure>>) {
     if let Some(messages) = slot.messages.take() {
         messages.end(end);
     }
-    slot.credits = None;
+    slot.reader = None;
     slot.is_ending = true;
 }
 

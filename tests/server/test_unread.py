@@ -7,6 +7,8 @@ import struct
 from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from gzip import compress
+from pathlib import Path
 from random import Random
 from time import monotonic, sleep
 from typing import Any
@@ -21,9 +23,10 @@ from conftest import Serve
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 from support import http2
 from support.failures import read
-from support.serving import START_SECONDS, RunningServer
+from support.keys import keys_toml
+from support.serving import START_SECONDS, RunningServer, write_config
 from support.slow import SLOW_FLAGS, WITHOUT_CORE, endless_count
-from support.streaming import DecodeRequest, Talk, decode_config
+from support.streaming import CountRequest, DecodeRequest, Talk, count_config, decode_config
 
 MIB = 1 << 20
 #: Characters of one token, so that answers are many times as large as their requests.
@@ -33,10 +36,10 @@ SMALL_ANSWER = 256
 #: Size of one answer.
 ANSWER_BYTES = MIB // 2
 COUNT = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
+HEALTH = "/grpc.health.v1.Health/"
 
 
 def long_ids() -> list[int]:
-HEALTH = "/grpc.health.v1.Health/"
     encoding = bytepair_engine.get_encoding("cl100k_base")
     ids = encoding.encode(" " * LONG_TOKEN)
     assert len(ids) == 1
@@ -132,13 +135,13 @@ def test_an_answer_that_is_read_slowly_arrives_although_the_server_stops(serve: 
         http2.headers("Count"),
         http2.headers("EncodeStream"),
         http2.headers("Count", content_type="application/proto"),
-    ],
-    ids=["unary", "stream", "connect", "connect stream", "web stream", "no stream", "watch"],
-)
         http2.headers("EncodeStream", content_type="application/connect+proto"),
         http2.headers("EncodeStream", content_type="application/grpc-web+proto"),
         http2.headers("EncodeStream", content_type="application/json"),
         http2.headers("Watch", service=HEALTH, content_type="application/connect+proto"),
+    ],
+    ids=["unary", "stream", "connect", "connect stream", "web stream", "no stream", "watch"],
+)
 def test_a_connection_with_the_most_incomplete_messages_is_closed(
     serve: Serve, headers: bytes
 ) -> None:
@@ -149,6 +152,25 @@ def test_a_connection_with_the_most_incomplete_messages_is_closed(
             send_many(link, MIB // len(half) + 1, headers, half, ends=False)
         check_evicted(server, link)
     assert server.stub.Count(COUNT, timeout=START_SECONDS).count == 2
+
+
+@pytest.mark.parametrize("content_type", ["application/grpc", "application/connect+proto"])
+def test_inflated_messages_of_streams_count_until_they_are_processed(
+    serve: Serve, tmp_path: Path, content_type: str
+) -> None:
+    """A quota pauses the streams, so that their messages wait."""
+    (tmp_path / "keys.toml").write_text(keys_toml(paused="paused"))
+    quota = "[quotas.paused]\ninput_bytes_per_second = 0.001\ninput_burst_bytes = 1\n"
+    flags = ("--config", write_config(tmp_path, f'api_keys_file = "keys.toml"\n{quota}'))
+    server = serve(*flags, "--transport", "native", "--max-buffered-bytes", str(4 * MIB))
+    config = http2.message(count_config().SerializeToString())
+    text = compress(CountRequest(text="a" * 2 * MIB).SerializeToString())
+    raw = config + http2.message(text, compressed=True) * 2
+    headers = http2.headers("CountStream", content_type=content_type, encoding="gzip", key="paused")
+    with http2.connection(server.target, seconds=START_SECONDS) as link:
+        with suppress(ConnectionError):
+            send_many(link, 4, headers, raw, ends=False)
+        check_evicted(server, link)
 
 
 def test_messages_in_pieces_are_put_together(serve: Serve) -> None:

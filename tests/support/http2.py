@@ -72,7 +72,7 @@ def headers(
         (":authority", "hostile"),
         ("content-type", content_type),
         ("te", "trailers"),
-        ("grpc-encoding", encoding),
+        ("connect-content-encoding" if "connect" in content_type else "grpc-encoding", encoding),
         ("accept-encoding", accept_encoding),
     ]
     if key:

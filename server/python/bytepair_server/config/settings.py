@@ -304,7 +304,7 @@ class Settings(BaseModel):
     transport only."""
     # Four times the requests in flight, as ids take up to four times their text.
     max_buffered_bytes: MemoryBytes = 256 << 20
-    """Maximum bytes of incomplete messages and unread answers of all connections. Beyond it, the
+    """Maximum bytes of unprocessed messages and unread answers of all connections. Beyond it, the
     connection that holds the most is closed. Native transport only."""
     # Far above what ordinary clients cancel.
     max_abandoned_per_second: Natural = 1000

@@ -36,6 +36,8 @@ TOGETHER_SECONDS: Final = 0.0005
 
 #: Messages that a stream processes before Rust reads as many more: half of its read-ahead.
 CREDITS: Final = 8
+#: A message of more bytes makes room in Rust's read-ahead at once.
+SMALL_BYTES: Final = 1024
 
 #: A drain keeps connections open at least this long: a request that reaches an idle HTTP/1.1
 #: connection while it closes is lost. Each connection ends with its next answer.
@@ -228,8 +230,8 @@ class NativeStreamCall(_transport.Call):
         kind, payload = arrived[0]
         if kind == _MESSAGE:
             arrived.pop(0)
-            self._has_read()
             message: bytes = payload
+            self._has_read(message)
             return message
         if kind == _END:
             return None
@@ -277,15 +279,15 @@ class NativeStreamCall(_transport.Call):
         answer = self._at_once(message)
         if answer is None:
             return False
-        self._has_read()
+        self._has_read(message)
         self._send(answer)
         return True
 
-    def _has_read(self) -> None:
+    def _has_read(self, message: bytes) -> None:
         self._owed += 1
-        if self._owed == CREDITS:
+        if self._owed == CREDITS or len(message) > SMALL_BYTES:
+            self.request(self._owed)
             self._owed = 0
-            self.request(CREDITS)
 
     def _send(self, message: bytes) -> None:
         if not self._has_begun:
