@@ -95,6 +95,8 @@ def _fields(message: Descriptor) -> dict[str, _Field]:
         elif field.name in lists:
             has_text = field.message_type and "text" in field.message_type.fields_by_name
             read = partial(_list, read, ', such as [{"text": "hello"}]' if has_text else "")
+        elif field.name == "text" and f"Batch{message.name}" in message.file.message_types_by_name:
+            read = partial(_text, f"Batch{message.name.removesuffix('Request')}")
         oneof = "" if field.containing_oneof is None else field.containing_oneof.name
         found[field.name] = found[field.json_name] = _Field(field.name, oneof, read)
     return found
@@ -119,7 +121,9 @@ def _object(message: Descriptor, value: Any) -> dict[str, Any]:
     for key, inside in value:
         if key not in fields:
             names = ", ".join(field.json_name for field in message.fields)
-            raise InvalidField("", f"unknown field {key[:_MAX_SHOWN]!r}; the fields are {names}")
+            # A path of printable characters only, which every caller can show.
+            shown = repr(key[:_MAX_SHOWN])[1:-1]
+            raise InvalidField(f".{shown}", f"unknown field; the fields are {names}")
         name, oneof, read = fields[key]
         if key in seen:
             raise InvalidField(f".{key}", "is given twice")
@@ -182,6 +186,12 @@ def _string(value: Any) -> str:
             "", r"the text has half of a surrogate pair, such as \ud83d without \ude42"
         ) from None
     return value
+
+
+def _text(batch: str, value: Any) -> str:
+    if type(value) is list:
+        raise InvalidField("", f"must be a string; for several texts call {batch}")
+    return _string(value)
 
 
 def _bool(value: Any) -> bool:
