@@ -202,7 +202,8 @@ def test_head_is_answered_as_get_without_a_body(running: RunningServer, path: st
 def test_other_methods_are_answered_in_plain_text(running: RunningServer) -> None:
     status, headers, body = answer_of(running, "POST", "/metrics")
     assert (status, headers["Content-Type"]) == (501, "text/plain")
-    assert body == b"Unsupported method ('POST')\n"
+    assert body.endswith(b": call RPCs at grpc_address\n")
+    assert answer_of(running, "PUT", "/metrics")[2] == b"Unsupported method ('PUT')\n"
 
 
 def test_metrics_are_in_the_text_format_of_prometheus(running: RunningServer) -> None:

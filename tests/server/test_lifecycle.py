@@ -249,7 +249,7 @@ def test_the_startup_message_lists_the_encodings_and_a_command_to_try() -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(START_SECONDS) == 0
     assert "bytepair serves cl100k_base, o200k_base, o200k_harmony, p50k_base" in shown
-    target = shown.split("gRPC   ")[1].split()[0]
+    target = shown.split("gRPC, JSON   ")[1].split()[0]
     (line,) = [line for line in shown.splitlines() if " count " in line]
     tried = subprocess.run(
         line.partition("|")[2].split()[0] + " --version",
@@ -279,7 +279,7 @@ def test_the_startup_message_has_a_command_to_try_over_tls() -> None:
     ) in shown
     with_certificate = "-cacert CA.pem -cert CERTIFICATE.pem -key KEY.pem"
     assert f"grpcurl {with_certificate} localhost:1 list" in shown
-    assert "  page   https://localhost:1/ " in shown
+    assert "  page         https://localhost:1/ " in shown
 
 
 @pytest.mark.slow

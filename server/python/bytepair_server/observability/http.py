@@ -110,6 +110,11 @@ class _Handler(BaseHTTPRequestHandler):
     def do_HEAD(self) -> None:
         self.do_GET()
 
+    def do_POST(self) -> None:
+        self.send_error(
+            501, "This port has only /metrics, /healthz, /readyz: call RPCs at grpc_address"
+        )
+
     def log_message(self, *_: object) -> None:
         """Log nothing: probes and scrapes arrive every few seconds."""
 

@@ -26,8 +26,8 @@ from bytepair_server.rpc.call import ANONYMOUS
 _MODEL: Final = "gpt-4o"
 _MESSAGE: Final = """
 bytepair serves {names}
-  gRPC   {grpc_address}
-  HTTP   {http}
+  gRPC, JSON   {grpc_address}
+  metrics      {http}
 {page}{notes}
 Try, in another terminal:
   echo 'Hello, world!' | {command} count --target {target} --encoding {encoding}{credentials}
@@ -136,7 +136,7 @@ def startup_message(
         names=", ".join(entry.name for entry in catalog.entries),
         grpc_address=grpc_address,
         http=f"http://{http_address}/metrics, /healthz, /readyz" if http_address else "none",
-        page=f"  page   {page} shows tokens in a browser\n" if page else "",
+        page=f"  page         {page} shows tokens in a browser\n" if page else "",
         notes="" if catalog.all_native else _REFERENCE_NOTE,
         command=_command(),
         target=target,
