@@ -183,9 +183,16 @@ def test_a_key_takes_precedence_over_the_certificate(
     stranger = trusting(authority.pem, authority.client(dns=["proxy.example.org"]))
     assert caller_of(mutual, stranger, key="chat-key", through="proxy") == "chat"
     with Connection(mutual, shown) as connection:
-        for value in ("Bearer wrong", "Basic chat-key", "Digest chat-key", ""):
+        for value, problem in (
+            ("Bearer wrong", "does not know the API key"),
+            ("Basic chat-key", "does not begin with 'Bearer '"),
+            ("Digest chat-key", "does not begin with 'Bearer '"),
+            ("chat-key", "does not begin with 'Bearer '"),
+            ("", "does not begin with 'Bearer '"),
+        ):
             failed = failure(connection.count, metadata=(("authorization", value),))
             assert failed.reason == "UNAUTHENTICATED"
+            assert f"{problem}; send 'authorization: Bearer <API key>' or" in failed.message
 
 
 def test_two_credentials_are_those_of_no_caller(
@@ -275,12 +282,14 @@ class Shown:
     certificate: bytes | None
 
 
-def test_an_empty_key_identifies_nobody() -> None:
-    """Even if its hash were known."""
+def test_no_key_and_an_empty_one_identify_nobody() -> None:
+    """Even if the hash of the empty one were known."""
     known = Callers(Keys({hashed(""): "a"}, frozenset({"a"})))
     for empty in ("Bearer ", "Bearer \t "):
         with pytest.raises(Unauthenticated):
             known.identify(empty, Shown(None))
+    with pytest.raises(Unauthenticated, match="the call has no authorization header"):
+        known.identify(None, Shown(None))
 
 
 def test_names_in_certificates_are_compared_by_kind(authority: Authority) -> None:

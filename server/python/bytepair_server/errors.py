@@ -14,9 +14,11 @@ class Unauthenticated(RequestRejected):
     """The call has no credentials, or unknown ones.
 
     Attributes:
+        problem: What is wrong with the form of the credentials, or that they are unknown.
         accepted: The credentials that the server accepts, for people.
     """
 
+    problem: str
     accepted: str
 
 

@@ -31,6 +31,11 @@ _SCHEME: Final = "bearer "
 _KEY: Final = "'authorization: Bearer <API key>'"
 _CERTIFICATE: Final = "a client certificate with a known name"
 
+_NO_KEY: Final = "the call has no authorization header"
+_OTHER_SCHEME: Final = "the authorization header does not begin with 'Bearer '"
+_UNKNOWN_KEY: Final = "this server does not know the API key"
+_UNKNOWN: Final = "the call has no credentials that this server knows"
+
 #: Parsed certificates that are cached: each call looks up its certificate.
 _CACHED_CERTIFICATES: Final = 1024
 
@@ -145,19 +150,20 @@ class Callers:
         keys = self._keys
         if keys is not None and authorization is not None:
             if not authorization.lower().startswith(_SCHEME):
-                raise Unauthenticated(self._accepted)
+                raise Unauthenticated(_OTHER_SCHEME, self._accepted)
             # Looking up a hash is safe against timing attacks: knowing a prefix of a hash does
             # not help to find the key.
             key = authorization[len(_SCHEME) :].strip()
             caller = keys.by_hash.get(api_keys.hashed(key)) if key else None
+            problem = _UNKNOWN_KEY
         elif self._by_name:
-            caller = _caller_of(peer.certificate, self._by_name)
+            caller, problem = _caller_of(peer.certificate, self._by_name), _UNKNOWN
         elif keys is None:
             return ANONYMOUS
         else:
-            caller = None
+            raise Unauthenticated(_NO_KEY, self._accepted)
         if caller is None:
-            raise Unauthenticated(self._accepted)
+            raise Unauthenticated(problem, self._accepted)
         return caller
 
 

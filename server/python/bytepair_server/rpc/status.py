@@ -314,7 +314,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
     errors.Unauthenticated: _row(
         Code.UNAUTHENTICATED,
         "UNAUTHENTICATED",
-        "the call has no credentials that this server knows; send {accepted}",
+        "{problem}; send {accepted}",
     ),
     errors.Overloaded: _overloaded,
     errors.QuotaExceeded: _row(
