@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Literal, TypedDict
 
 from bytepair.v1 import text_pb2
+from bytepair_engine.vocabulary.names import nearest
 
 from bytepair_server.auth.callers import Callers
 from bytepair_server.catalog import Catalog, Entry
@@ -90,8 +91,10 @@ class Policy:
                 permitted = known if listed == ALL else frozenset(listed)
                 if unknown := sorted(permitted - known):
                     what = "chat formats" if name == FORMATS else "special tokens of this encoding"
+                    similar = nearest(unknown[0], known)
+                    hint = f"; did you mean {similar[0]}?" if similar else ""
                     raise ConfigurationError(
-                        f"ceiling.{caller}.{name}: not {what}: {', '.join(unknown)}"
+                        f"ceiling.{caller}.{name}: not {what}: {', '.join(unknown)}{hint}"
                     )
                 self._ceilings[caller, name] = permitted
 
