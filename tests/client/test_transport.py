@@ -200,6 +200,7 @@ def test_an_invalid_key_is_rejected_without_showing_it(clients: Clients, key: st
         clients(api_key=key)
     assert caught.value.field == "api_key"
     assert not key or key not in str(caught.value)
+    assert ("; strip the line end, such as by .strip()" in str(caught.value)) == (key == "line\n")
 
 
 def test_the_key_is_not_shown(clients: Clients) -> None:

@@ -172,7 +172,10 @@ def call_metadata(
         return pairs
     utf8("api_key", api_key)
     if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
-        raise invalid("api_key", "must be visible ASCII characters without spaces or line ends")
+        hint = "; strip the line end, such as by .strip()" if api_key.endswith("\n") else ""
+        raise invalid(
+            "api_key", f"must be visible ASCII characters without spaces or line ends{hint}"
+        )
     return (*pairs, ("authorization", f"Bearer {api_key}"))
 
 
