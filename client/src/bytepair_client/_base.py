@@ -305,10 +305,12 @@ class Attempts:
         The cause is sought after the second failure in succession too: most failures end at the
         first retry, and seeking costs the server a connection.
         """
-        seconds = self._wait(failure)
-        if seconds is None or self.repeated == 1:
-            is_lasting = await self._client._explain(failure)
-            return None if is_lasting else seconds
+        is_second = self.repeated == 1
+        if is_second and await self._client._explain(failure):
+            return None
+        seconds = self._wait(failure)  # after the search, which takes time too
+        if seconds is None and not is_second:
+            await self._client._explain(failure)
         return seconds
 
     def _wait(self, failure: errors.TokenizerError) -> float | None:
