@@ -86,8 +86,8 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "encoding",
         metavar="ENCODING",
-        help=f"a built-in encoding ({', '.join(sorted(BUILTINS))}), or a TOML file that declares "
-        "one, such as that of bytepair train",
+        help=f"a built-in encoding ({', '.join(sorted(BUILTINS))}) or an alias, or a TOML file "
+        "that declares one encoding, such as that of bytepair train",
     )
     parser.add_argument(
         "--special",
