@@ -323,9 +323,9 @@ class Settings(BaseModel):
 
     # docs/performance.md has the costs of both.
     inline_max_bytes: Natural = 16 * 1024
-    """Requests up to this size are computed on the event loop, larger ones on a thread. Chats,
-    Truncate, Split and Inspect up to this size, and with one work thread counts up to eight times
-    it, run on the loop for at most 1 ms, then on a thread."""
+    """Requests up to this size are computed on the event loop, larger ones on a thread. A chat,
+    Truncate, Split or Inspect gets 1 ms of the loop, then starts again on a thread; with one work
+    thread, so does a count of up to eight times this size."""
     work_threads: Annotated[Whole, Field(ge=0, le=1024)] = 0
     """Threads for large requests in each worker. 0: its share of the cores."""
     workers: Annotated[Whole, Field(ge=0, le=1024)] = 0
