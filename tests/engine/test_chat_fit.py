@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -235,6 +238,29 @@ def test_few_of_many_shorter_chats_that_a_format_rejects_are_tried() -> None:
         with pytest.raises(InvalidChat):
             fit_chat(messages, 5000, **given_chat, pinned=pinned)
     assert len(rendered) < 100
+
+
+@pytest.mark.parametrize(("pinned", "kept"), [([0, 3], [0, 3, 4, 5]), ([1], None)])
+def test_a_chat_is_freed_without_garbage_collection_after_rejected_tries(
+    pinned: list[int], kept: list[int] | None
+) -> None:
+    chosen = Gemma()
+    messages = chat(*["word"] * 6)
+    for message in messages[1::2]:
+        message["role"] = "assistant"
+    fitted = None
+    gc.collect()
+    gc.disable()
+    try:
+        with suppress(InvalidChat):
+            fitted = fit_chat(
+                messages, 30, encoding=encoding_for("gemma"), format=chosen, pinned=pinned
+            ).kept
+        used = weakref.ref(chosen)
+        del chosen
+        assert (fitted, used()) == (kept, None)
+    finally:
+        gc.enable()
 
 
 def test_a_message_to_be_continued_is_kept_with_its_turn() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from typing import Final, Self, SupportsIndex
@@ -356,8 +357,10 @@ def _longest(
         return start, summed(start)
     try:
         return _counted(plan, plan.starts, predicted(plan.starts), target, count)
-    except InvalidChat as error:
-        starts = _accepted(plan, count, error)
+    except InvalidChat:
+        starts = _accepted(plan, count)
+        if not starts:
+            raise
         return _counted(plan, starts, predicted(starts), target, count)
 
 
@@ -389,23 +392,19 @@ def _counted(
     return starts[found], counted[found]
 
 
-def _accepted(plan: _Plan, count: Callable[[list[int]], int], rejected: InvalidChat) -> list[int]:
-    """Return the starts of shorter chats that the format accepts, after it has rejected one.
+def _accepted(plan: _Plan, count: Callable[[list[int]], int]) -> list[int]:
+    """Return the starts of shorter chats that the format accepts, after it has rejected one. An
+    empty list if there are too many to try.
 
-    It accepts the whole chat. So what it rejects, such as roles that do not alternate, is among the
-    messages before the tail, or between them and the tail. Hence one start of each group is
-    tried, that of the shortest chat.
+    It accepts the whole chat. So what it rejects, such as roles that do not alternate, is assumed
+    to be among the messages before the tail, or between them and the tail. Hence one start of each
+    group is tried, that of the shortest chat.
     """
     groups = plan.start_groups()
-    if len(groups) > _MAX_TRIES:
-        raise rejected
-    accepted = []
-    for starts in groups:
-        try:
-            count(plan.kept(starts[-1]))
-            accepted += starts
-        except InvalidChat as error:
-            rejected = error
-    if not accepted:
-        raise rejected
+    accepted: list[int] = []
+    if len(groups) <= _MAX_TRIES:
+        for starts in groups:
+            with suppress(InvalidChat):
+                count(plan.kept(starts[-1]))
+                accepted += starts
     return accepted
