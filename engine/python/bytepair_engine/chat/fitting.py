@@ -96,8 +96,9 @@ def fit_chat(
     Raises:
         BudgetTooSmall: The messages that must be kept exceed the budget.
         InvalidOption: An argument is out of range.
-        InvalidChat: See `count_chat`; or the format rejects every shorter chat, or it takes more
-            than 64 tries to find out which it accepts.
+        InvalidChat: See `count_chat`; or the format rejects every shorter chat that is tried, or
+            more than 64 would have to be. Whether it accepts one is assumed to depend on the
+            messages around the cut.
         UnknownChatFormat, ChatFormatMismatch, SpecialTokenFound: See `count_chat`.
 
     >>> from bytepair_engine import get_encoding
@@ -340,7 +341,7 @@ def _longest(
     and the one before it does not. Shorter chats that the format rejects are left out.
 
     Raises:
-        InvalidChat: The format rejects all shorter chats, or there are too many to try.
+        InvalidChat: The format rejects all shorter chats that are tried, or there are too many.
     """
     prefix = list(accumulate(counts[:TOOLS], initial=0))
     fixed = counts[TOOLS] + counts[FRAME] + prefix[plan.head]
