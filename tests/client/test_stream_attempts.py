@@ -357,3 +357,16 @@ def test_the_extra_text_of_a_stopping_server_comes_unless_the_stream_advances(
             assert (read_pieces, type(error)) == (pieces, Unavailable)
             assert stream.last.tokens_consumed == consumed
             assert len(server.metadata) == len(script)
+
+
+def test_the_last_response_stays_if_a_resumed_stream_breaks_before_it(clients: Clients) -> None:
+    response = stream_pb2.DecodeStreamResponse
+    start = response(text="a", tokens_consumed=1, pending_bytes=1, encoding="e")
+    first = Answering(start, response(text="b", tokens_consumed=2, pending_bytes=1))
+    with ScriptedStreams(first, Answering(start)) as server:
+        client = clients(server.target, encoding="e", max_attempts=2, max_unary_bytes=4)
+        stream = client.decode_stream([1, 2])
+        pieces, error = read(stream)
+        assert (pieces, type(error)) == (["a", "b"], Unavailable)
+        assert stream.last.tokens_consumed == 2
+        assert len(server.metadata) == 2

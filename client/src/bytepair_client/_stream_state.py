@@ -286,7 +286,8 @@ class StreamState(ABC, Generic[Response, Plain]):
         else:  # the first of a later connection has these
             response.ClearField("encoding")
             response.ClearField("fingerprint")
-        self._latest = response
+        if _consumed_by(response) >= self._consumed:  # or its input was sent again
+            self._latest = response
         return self.method.plain(response)
 
     def _check_consumed(self, last: Any) -> None:
