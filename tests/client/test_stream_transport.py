@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,6 +28,7 @@ from bytepair_client import (
 from bytepair_client._stream_state import MAX_UNREAD_REQUESTS
 from conftest import Serve
 from support.clients import Clients
+from support.pieces import Broke
 from support.scripted import details
 from support.scripted_streams import Open, ScriptedStreams, echo, text
 from support.serving import RunningServer
@@ -307,6 +309,27 @@ def test_a_stream_that_ends_leaves_no_thread_or_task_behind(server: RunningServe
         return len(asyncio.all_tasks())
 
     assert asyncio.run(tasks_after_streams()) == 1
+
+
+def test_a_source_that_failed_is_freed_without_garbage_collection(clients: Clients) -> None:
+    class Failing(Iterator[int]):
+        def __next__(self) -> int:
+            raise Broke
+
+    source = Failing()
+    alive = weakref.ref(source)
+    gc.collect()
+    gc.disable()
+    try:
+        with ScriptedStreams(echo) as server:
+            stream = clients(server.target, encoding="e").decode_stream(source)
+            del source
+            with pytest.raises(Broke):
+                next(stream)
+            del stream
+            wait_for(lambda: alive() is None)
+    finally:
+        gc.enable()
 
 
 def test_a_stream_may_be_closed_while_its_call_starts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,13 +86,13 @@ class StreamState(ABC, Generic[Response, Plain]):
             call.cancel()  # before the requests end, or the server takes the stream for complete
         with self.lock:
             self.over = True
+            self.failure = None  # its traceback refers to this state, and to the source
             self._woken.set()
             self.changed()
         return None
 
     async def fill(self, source: Source, reading: int) -> None:
         """Read the source, in a thread or task of its own."""
-        failure: BaseException | None = None
         try:
             if isinstance(source, AsyncIterable):
                 await self._fill_from(aiter(source), reading)
@@ -102,13 +102,15 @@ class StreamState(ABC, Generic[Response, Plain]):
                         return
                     await self.pause()
         except BaseException as error:  # raised by the reader
-            if self._has_left(reading):
-                return  # `failure` would keep the source alive
-            failure = error
-            if isinstance(error, asyncio.CancelledError):
-                # As it is, it would look like the cancellation of the reader's task.
-                failure = Cancelled("the source of the stream was cancelled")
-                failure.__cause__ = error
+            self._end_source(reading, error)
+        else:
+            self._end_source(reading, None)
+
+    def _end_source(self, reading: int, failure: BaseException | None) -> None:
+        if isinstance(failure, asyncio.CancelledError):
+            # As it is, it would look like the cancellation of the reader's task.
+            cause, failure = failure, Cancelled("the source of the stream was cancelled")
+            failure.__cause__ = cause
         with self.lock:
             if self._has_left(reading):
                 return
