@@ -107,6 +107,7 @@ def test_a_stream_fails_as_one_call_does(
             lambda c: c.count(text, limit=3, disallowed_special="all"),
         ),
         (InvalidUtf8, "byte_offset", lambda c: c.count(f"{TEXT}é\ud800")),
+        (InvalidUtf8, "byte_offset", lambda c: c.count(f"{TEXT}é\ud800", limit=3)),
         (
             InvalidUtf8,
             "byte_offset",

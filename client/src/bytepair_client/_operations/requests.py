@@ -236,6 +236,9 @@ def text_call(
         seconds = timeout_for(served, timeout, len(text))
         config: Any = copied(request, method.stream.request().config)
         limit: int | None = None
+        if fields.get("limit") is not None:
+            # A stream does not read what follows its limit; one request fails for a lone surrogate.
+            set_text(method.request(), text)
         if config.disallowed_special == text_pb2.DISALLOWED_SPECIAL_REJECT and "limit" in fields:
             # A stream does not search what follows its limit for special tokens; one request does.
             limit = fields["limit"]
