@@ -47,7 +47,7 @@ def client(server: RunningServer, clients: Clients) -> TokenizerClient:
 @pytest.fixture(scope="module")
 def small() -> Iterator[RunningServer]:
     """A server with small limits."""
-    flags = ("--max-input-bytes", "2000", "--max-batch-items", "7", "--max-ids", "70000")
+    flags = ("--max-input-bytes", "2000", "--max-batch-items", "7", "--max-ids", "131328")
     with RunningServer("--builtin-encodings", "cl100k_base", *flags) as running:
         yield running
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import bytepair_engine
 import pytest
-from bytepair.v1 import stream_pb2
+from bytepair.v1 import stream_pb2, text_pb2
 from bytepair_client import (
     DeadlineExceeded,
     FingerprintMismatch,
@@ -137,28 +137,34 @@ def test_a_text_of_megabytes(whole: TokenizerClient) -> None:
 
 
 def test_a_server_with_a_smaller_limit_gets_a_stream(serve: Serve, clients: Clients) -> None:
-    server = serve("--max-input-bytes", "1000", "--max-ids", "70000")
+    server = serve("--max-input-bytes", "1000", "--max-ids", "131328")
     client = clients(server.target, encoding="cl100k_base")
     cl100k = bytepair_engine.get_encoding("cl100k_base")
     ids = cl100k.encode(TEXT)
     assert client.count(TEXT) == len(ids)
     assert client.encode(TEXT) == ids
-    many = ids * 100
-    assert len(many) > 70_000
-    assert client.decode(many) == TEXT * 100
-    assert client.decode_bytes(many) == TEXT.encode() * 100
+    many = ids * 180
+    assert len(many) > 131_328
+    assert client.decode(many) == TEXT * 180
+    assert client.decode_bytes(many) == TEXT.encode() * 180
     assert server.metric("bytepair_requests_total", rpc="Count", code="INVALID_ARGUMENT") == 1
     knowing = clients(server.target, encoding="cl100k_base", max_unary_bytes=1000)
     assert knowing.count(TEXT) == len(ids)
     assert server.metric("bytepair_requests_total", rpc="Count", code="INVALID_ARGUMENT") == 1
-    assert "".join(knowing.decode_stream(many)) == TEXT * 100
+    assert "".join(knowing.decode_stream(many)) == TEXT * 180
 
 
-def test_every_server_accepts_the_ids_before_a_stream_that_is_resumed() -> None:
-    config = stream_pb2.DecodeStreamConfig()
+@pytest.mark.parametrize(
+    ("errors", "pieces"),
+    [(text_pb2.DECODE_ERRORS_REPLACE, 1), (text_pb2.DECODE_ERRORS_STRICT, 2)],
+)
+def test_every_server_accepts_the_ids_before_a_stream_that_is_resumed(
+    errors: text_pb2.DecodeErrors, pieces: int
+) -> None:
+    config = stream_pb2.DecodeStreamConfig(errors=errors)
     buffer = IdsBuffer(config, MAX_PIECE_IDS)
-    settled = [[64] * MAX_PIECE_IDS] * MAX_KEPT_REQUESTS, [[64] * (MIN_CONTEXT_IDS - 1)]
-    for requests in settled:
+    largest = [[64] * MAX_PIECE_IDS] * MAX_KEPT_REQUESTS
+    for requests in *[largest] * pieces, [[64] * (MIN_CONTEXT_IDS - 1)]:
         for ids in requests:
             buffer.put(ids)
             buffer.take()

@@ -33,7 +33,7 @@ def check(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]
 
 
 def test_a_flag_wins_over_a_variable_over_the_file(tmp_path: Path) -> None:
-    path = write_config(tmp_path, "max_ids = 100000\nmax_segments = 2\nmax_batch_items = 3\n")
+    path = write_config(tmp_path, "max_ids = 150000\nmax_segments = 2\nmax_batch_items = 3\n")
     variables = {
         "BYTEPAIR_MAX_IDS": "200000",
         "BYTEPAIR_MAX_SEGMENTS": "20",
@@ -140,7 +140,7 @@ def test_settings_are_frozen() -> None:
             ["--max-ids", "0"],
             {},
             "",
-            "must be at least 65792, not '0'. The setting: Maximum token ids in one Decode call",
+            "must be at least 131328, not '0'. The setting: Maximum token ids in one Decode call",
         ),
         ([], {"BYTEPAIR_MAX_IDS": "-1"}, "", "max_ids (from variable BYTEPAIR_MAX_IDS): "),
         ([], {}, "max_ids = true", "max_ids (from file {file}): must be a number, not true"),
