@@ -257,6 +257,10 @@ def test_a_declared_path_is_relative_to_the_declaration(tmp_path: Path, key: str
         ("encodings = { v = 5 }", "encodings has no tables"),
         ("[encodings]", "declares no encoding"),
         (
+            'name = "v"\nextends = "gpt2"\n[encodings.w]\nextends = "gpt2"',
+            "both name and encodings",
+        ),
+        (
             '[encodings.v]\nextends = "gpt2"\n[encodings.w]\nextends = "gpt2"',
             "declares 2 encodings",
         ),

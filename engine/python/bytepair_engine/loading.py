@@ -167,6 +167,8 @@ def declarations(path: Path) -> list[EncodingSpec]:
             raise VocabularyError(str(path), "encodings has no tables", "add [encodings.NAME]")
         if not tables:
             raise VocabularyError(str(path), "it declares no encoding", "add [encodings.NAME]")
+        if "name" in table:
+            raise VocabularyError(str(path), "it has both name and encodings", "remove one")
         return [EncodingSpec.from_mapping(*each, path.parent) for each in tables.items()]
     name = table.pop("name", None)
     if not isinstance(name, str) or not name:
