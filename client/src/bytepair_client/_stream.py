@@ -23,7 +23,8 @@ class Stream(BaseStream[Response, Plain], Iterator[Plain]):
 
     A thread reads the source, in a copy of the caller's context, and sends each item when it
     arrives. It waits when it is tens of thousands of ids ahead of the results. An exception of the
-    source is raised here, after the results of the items before it.
+    source is raised here, after the results of the items before it, except text that may begin a
+    stop string or is not final.
 
     If the connection breaks, the stream resumes over another one. Closing or dropping the iterator
     cancels the call, and the source is not read further. Only one thread may wait for a result;

@@ -198,7 +198,7 @@ class Settings(BaseModel):
     """Octal permissions of the socket's file, if grpc_address is unix:/path."""
     disallowed_special_floor: Literal["AS_TEXT", "REJECT"] = "AS_TEXT"
     """The least strict disallowed_special that a request may choose. REJECT: special tokens in text
-    are always an error."""
+    are an error, except behind the limit of a streamed count."""
     log_denials: bool = False
     """Log calls without valid credentials, and special tokens and chat formats that the policy
     denies or rejects. Text is never logged."""
