@@ -257,6 +257,17 @@ def test_an_endless_pre_token_is_an_error_and_uses_bounded_memory(load: Any, uni
     assert peak < 4_000_000
 
 
+def test_a_stream_does_not_keep_the_text_that_it_has_counted(load: Any) -> None:
+    counter = StreamCounter(load("cl100k_base"))
+    counter.feed("a word and ")
+    tracemalloc.start()
+    try:
+        counter.feed("日本 and a word " * 20_000)
+        assert tracemalloc.get_traced_memory()[0] < 10_000
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "unit"),

@@ -148,7 +148,7 @@ class _TextStream(NoCopies):
             try:
                 text = splitter.finish() if last else splitter.feed(piece)
             except BytepairError as error:
-                fault, text = error, splitter.before_fault
+                fault, text = error, splitter.take_released()
             # Only at the start: within the stream, text never ends within a name.
             if start == 0 and self._special.across(self._before + text, len(self._before)) == 0:
                 raise InvalidOption("preceding_text", "must not end within a special token")

@@ -75,8 +75,8 @@ class StreamSplitter:
         self._context: Final = max(_LOCAL_CONTEXT, either.longest)
         self._utf8: Final = Utf8Decoder("strict")
         self._parts: list[str] = []  # the buffered text
-        self._released: list[str] = []  # the text that a call has released
-        self._length = 0  # its length in characters
+        self._released: list[str] = []  # the text to return
+        self._length = 0  # of the buffered text in characters
         self._held_bytes = 0  # the length of its UTF-8
         self._tail = ""  # its end, which the local rules see together with the next piece
         self._settle_at = _SETTLE_AFTER
@@ -87,11 +87,11 @@ class StreamSplitter:
         """Number of buffered bytes, which wait for more text."""
         return self._held_bytes + len(self._utf8.pending)
 
-    @property
-    def before_fault(self) -> str:
-        """If a call failed, the text that it released before the error. It ends at most where a
-        disallowed special token starts."""
-        return "".join(self._released)
+    def take_released(self) -> str:
+        """Return the released text, and do not keep it: after a call that failed, the text before
+        the error. It ends at most where a disallowed special token starts."""
+        released, self._released = self._released, []
+        return "".join(released)
 
     def feed(self, piece: str | bytes) -> str:
         """Add the next piece.
@@ -106,7 +106,6 @@ class StreamSplitter:
                 token.
             PieceTooLong: More than `max_pending_bytes` have no split point.
         """
-        self._released = []
         start = self._utf8.decoded
         text = self._utf8.decode_piece(piece)
         size = self._utf8.decoded - start
@@ -124,7 +123,7 @@ class StreamSplitter:
         if self._length >= self._settle_at and not self._settle():
             self._settle_at = 2 * self._length
         self._raise_fault()
-        return "".join(self._released)
+        return self.take_released()
 
     def finish(self) -> str:
         """End the text.
@@ -135,11 +134,10 @@ class StreamSplitter:
             InvalidUnicode: The last character is incomplete.
             SpecialTokenFound: It is incomplete, after a disallowed special token.
         """
-        self._released = []
         self._utf8.decode(b"", final=True)
         self._raise_fault()
         self._release(self._length)
-        return "".join(self._released)
+        return self.take_released()
 
     def _raise_fault(self) -> None:
         """Raise the error of the text's Unicode, after the text that is certain before it."""
