@@ -182,19 +182,15 @@ class StreamHandlers:
             take, end = timed(session.call, take), timed(session.call, end)
         now = asyncio.get_running_loop().time
         small = self._shared.executor.inline_max_bytes
-        #: The result of a message that `at_once` processed and this task must continue with.
-        taken: list[bytes | Exception | None] = []
+        #: The answer to a message that `at_once` processed and this task must continue with.
+        taken: list[bytes | None] = []
 
         def at_once(raw: bytes) -> bytes | None:
             """Answer a small message with a small answer, without waking the task."""
             size = len(raw)
             if size * GROWTH > small or size > session.inline_max_bytes:
                 return None
-            try:
-                answer = take(raw)
-            except Exception as error:
-                taken.append(error)
-                return None
+            answer = take(raw)
             if answer is None or session.over or len(answer) > small:
                 taken.append(answer)
                 return None
@@ -214,10 +210,7 @@ class StreamHandlers:
                 quota.charge(len(raw))
             try:
                 if taken:
-                    result = taken.pop()
-                    if isinstance(result, Exception):
-                        raise result
-                    answer = result
+                    answer = taken.pop()
                 elif raw is None:
                     inline = session.inline_max_bytes >= 0
                     answer = end() if inline else await self._on_thread(stream, session, end)
@@ -263,7 +256,7 @@ class StreamHandlers:
         incoming: StreamCall,
         session: Session,
         stream: OpenStream,
-        taken: list[bytes | Exception | None],
+        taken: list[bytes | None],
     ) -> None:
         """Deliver the certain output if the server ends the stream."""
         if not stream.idle and not self._shared.limiter.is_cutting_off:
@@ -272,5 +265,5 @@ class StreamHandlers:
         with suppress(TimeoutError):  # the caller may read nothing
             async with asyncio.timeout(seconds):
                 for answer in (*taken, None if session.over else session.abandon()):
-                    if isinstance(answer, bytes):
+                    if answer is not None:
                         await incoming.write(answer)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any, ClassVar, Final, TypeVar
 
+from bytepair_engine import Cancelled
+
 from bytepair_server.catalog import Entry
 from bytepair_server.errors import InConfig, InvalidField
 from bytepair_server.rpc import wire
@@ -57,8 +59,26 @@ class Session(ABC):
         Returns:
             Its answer; None if it has none. If `fault` is set, it follows the answer.
         Raises:
-            Exception: The message is invalid; `abandon` must follow.
+            Cancelled: The work was cancelled.
         """
+        return self._answered(self._take, raw)
+
+    def end(self) -> bytes | None:
+        """Process the end of the messages. Returns and raises like `take`."""
+        return self._answered(self._end)
+
+    def _answered(self, step: Callable[..., bytes | None], *raw: bytes) -> bytes | None:
+        """The answer of a step; if it fails, one with what is certain, computed here too: it may be
+        large."""
+        try:
+            return self._named(step(*raw))
+        except Cancelled:
+            raise
+        except Exception as error:
+            self.fault = error
+            return self.abandon()
+
+    def _take(self, raw: bytes) -> bytes | None:
         request = wire.parse(self._REQUEST, raw)
         if self._stream is None:
             if not request.HasField("config"):
@@ -72,13 +92,12 @@ class Session(ABC):
             self._naming = wire.naming(self._RESPONSE, entry)
         elif request.HasField("config"):
             raise InvalidField("config", "only the first message may set it")
-        return self._named(self._process(request))
+        return self._process(request)
 
-    def end(self) -> bytes | None:
-        """Process the end of the messages. Returns and raises like `take`."""
+    def _end(self) -> bytes | None:
         if self._stream is None:
             raise InvalidField("config", _NO_CONFIG)
-        return self._named(self._finish())
+        return self._finish()
 
     def _named(self, answer: bytes | None) -> bytes | None:
         """Let the first answer name the encoding."""

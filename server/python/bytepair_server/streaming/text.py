@@ -206,7 +206,7 @@ class SplitSession(TextSession):
     _COST = 256  # each byte may become a chunk
 
     def _open(self, entry: Entry, rule: SpecialRule, config: Any) -> StreamChunker:
-        self._answers: list[bytes] = []  # of the parts of a message that were split so far
+        self._parts: list[bytes] = []  # the chunks of a message that were found so far
         self._writer = ChunkWriter(entry, rule, config)
         return StreamChunker(
             entry.encoding,
@@ -217,28 +217,31 @@ class SplitSession(TextSession):
 
     def _feed(self, piece: str | bytes) -> bytes:
         # Part by part, so that few chunks are in memory at once: protobuf merges joined messages.
-        for start in range(0, len(piece) or 1, PART):
-            chunks = self._stream.feed(piece[start : start + PART])
-            self._answers.append(self._answer(chunks))
-        answers, self._answers = self._answers, []
-        return b"".join(answers)
+        for start in range(0, len(piece), PART):
+            self._write(self._stream.feed(piece[start : start + PART]))
+        return self._answer()
 
     def _last(self) -> bytes:
-        return self._answer(self._stream.finish(), finished=True)
+        self._write(self._stream.finish())
+        return self._answer(finished=True)
 
     def abandon(self) -> bytes | None:
         self.over = True
         if self._stream is None:
             return None
-        if chunks := self._stream.before_fault:
-            self._answers.append(self._answer(chunks))
-        return self._named(b"".join(self._answers)) if self._answers else None
+        self._write(self._stream.before_fault)
+        return self._named(self._answer()) if any(self._parts) else None
 
-    def _answer(self, chunks: list[Chunk], *, finished: bool = False) -> bytes:
+    def _write(self, chunks: list[Chunk]) -> None:
         self.call.tokens += sum(chunk.count for chunk in chunks)
-        return context_pb2.SplitStreamResponse(
-            chunks=map(self._writer.write, chunks),
+        part = context_pb2.SplitStreamResponse(chunks=map(self._writer.write, chunks))
+        self._parts.append(part.SerializeToString())
+
+    def _answer(self, *, finished: bool = False) -> bytes:
+        parts, self._parts = self._parts, []
+        rest = context_pb2.SplitStreamResponse(
             bytes_consumed=self._stream.bytes_consumed,
             pending_bytes=self._stream.pending_bytes,
             finished=finished,
-        ).SerializeToString()
+        )
+        return b"".join((*parts, rest.SerializeToString()))
