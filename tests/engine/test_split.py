@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bytepair_engine import get_encoding, list_encodings
+from bytepair_engine import extend_encoding, get_encoding, list_encodings
 from bytepair_engine.context import stream
 from bytepair_engine.context.boundaries import LEVELS, Level
 from bytepair_engine.context.measure import Measure
@@ -184,6 +184,20 @@ def test_faulty_text_comes_after_the_chunks_before_it(rest: bytes, size: int) ->
     assert chunks == encoding.split(text, 16)[: len(chunks)]
     assert chunks[-1].end > len(text) - 50
     assert chunker.pending_bytes == 0
+
+
+@pytest.mark.parametrize("rest", [b" b", b"long b", b"lon", b"", b"\xff", b"long\xff"])
+def test_the_error_of_a_split_does_not_depend_on_where_a_special_token_is_cut(rest: bytes) -> None:
+    """One special token is the start of another."""
+    encoding = extend_encoding(get_encoding("cl100k_base"), ["<s>", "<s>long"], name="starts")
+    data = b"One two. " * 100 + b"<s>" + rest
+    found: set[object] = set()
+    for at in range(890, len(data) + 1):
+        chunker = StreamChunker(encoding, SplitOptions(16), disallowed_special="all")
+        with pytest.raises((SpecialTokenFound, InvalidUnicode)) as error:
+            (chunker.feed(data[:at]), chunker.feed(data[at:]), chunker.finish())
+        found.add((type(error.value), error.value.args))
+    assert len(found) == 1
 
 
 def test_a_stream_counts_the_bytes_that_it_received_and_holds() -> None:

@@ -185,7 +185,9 @@ class StreamChunker(NoCopies):
     def _search(self, *, complete: bool) -> list[Chunk]:
         """Return the chunks that are certain."""
         text = "".join(self._parts)
-        rejected = self._rejected.search(text, len(text), self._searched)
+        # A special token at the end can become a longer one.
+        end = len(text) if complete else self._rejected.unfinished(text)
+        rejected = self._rejected.search(text, end, self._searched)
         known: int | None = None
         fault: BytepairError | None = None
         if rejected is not None:
@@ -195,7 +197,7 @@ class StreamChunker(NoCopies):
         if fault is not None or not complete:
             known = min(stable_until(text), self._names.unfinished(text))
             known = known if rejected is None else min(known, rejected.start())
-        self._searched = max(0, len(text) - self._rejected.longest)
+        self._searched = end
         boundaries = Boundaries(text, self._restarts)
         chunker = Chunker(
             self._encoding, text, self._options, boundaries, self._start, self._last_end
@@ -226,7 +228,7 @@ class StreamChunker(NoCopies):
         self._bytes_before += len(text[:first].encode()) + len(text[low:high].encode())
         self._start -= dropped
         self._last_end -= dropped
-        self._searched = max(0, self._searched - dropped)
+        self._searched -= dropped
         self._restarts = {
             level: place - (dropped if place >= high else first)
             for level, place in restarts.items()
