@@ -166,6 +166,61 @@ def test_ids_do_not_depend_on_the_cut(
     assert early > 20  # ids arrive before the text ends
 
 
+def special(*names: str, **options: bool) -> list[AddedToken]:
+    return [AddedToken(name, special=True, normalized=False, **options) for name in names]
+
+
+def with_added(kind: str, added: list[AddedToken], folder: Path) -> Encoding:
+    file = folder / "tokenizer.json"
+    file.write_bytes(trained(**{**KINDS[kind], "added": added}))
+    return load_encoding(EncodingSpec(name="made", file=file), backend="native")
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in REFUSED])
+def test_adjacent_special_tokens_are_not_one_piece(kind: str, size: int, tmp_path: Path) -> None:
+    encoding = with_added(kind, special("[X]", "[/X]"), tmp_path)
+    text = "hello " + "[X][/X][X]" * 200 + " ab[/X][X]" * 9 + " hello"
+    options: Any = {"allowed_special": "all", "disallowed_special": ()}
+    encoder = StreamEncoder(encoding, max_pending_bytes=80, **options)
+    pieces = [text[i : i + size] for i in range(0, len(text), size)]
+    ids = [i for piece in pieces for i in encoder.feed(piece)] + encoder.finish()
+    assert ids == encoding.encode(text, **options)
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        [*special("[X]", "[Y]"), AddedToken("][", normalized=False)],
+        [*special("[X]", "[Y]"), AddedToken("]", normalized=False, rstrip=True)],
+        special("[X]", "[Y]", "[X][Y]"),
+        special("[X]", "[Y]", "Y] a"),
+        special("[X]", "[Y]", "][Y]["),
+        special("[X]", "[Y] "),
+        special("[X]", " [Y]"),
+        special("[X]", "[Y]", lstrip=True),
+        special("[X]", "[Y]", rstrip=True),
+        special("[X]", "[Y]", single_word=True),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["byte level, prefix and NFC", "metaspace always, split"])
+def test_no_cut_divides_adjacent_special_tokens_that_others_overlap(
+    kind: str, added: list[AddedToken], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(splitter, "_SETTLE_AFTER", 1)
+    encoding = with_added(kind, added, tmp_path)
+    names = sorted(encoding.special_tokens)
+    rng = random.Random(SEED)
+    for _ in range(60):
+        text = "".join(rng.choices(["[X]", "[Y]", "[X][Y]", "]", " ", "ab"], k=rng.randrange(9)))
+        for allowed in (names, [name for name in names if name in ("[X]", "[Y]")]):
+            options: Any = {"allowed_special": allowed, "disallowed_special": ()}
+            encoder = StreamEncoder(encoding, **options)
+            ids = [i for character in text for i in encoder.feed(character)] + encoder.finish()
+            assert ids == encoding.encode(text, **options), (SEED, text)
+
+
 def test_a_disallowed_token_is_found_at_its_position(backend: BackendName, tmp_path: Path) -> None:
     encoding = load("metaspace first, split", tmp_path, backend)
     encoder = StreamEncoder(encoding)

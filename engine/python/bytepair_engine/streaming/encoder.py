@@ -213,8 +213,8 @@ class StreamEncoder(_TextStream):
             allowed_special: See `Encoding`.
             disallowed_special: See `Encoding`.
             add_special_tokens: See `Encoding`.
-            max_pending_bytes: Limit of the buffered text, at least 1. It is never reached if each
-                pre-token has at most an eighth of it.
+            max_pending_bytes: Limit of the buffered text, at least 1. It is never reached if the
+                pattern has a name and each pre-token has at most an eighth of it.
             preceding_text: To continue a text that another stream encoded up to its
                 `bytes_consumed`: the text before that point, or at least its last character. Its
                 ids are not returned, nor those of the template before a text. "" at the start.

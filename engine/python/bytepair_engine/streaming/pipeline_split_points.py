@@ -26,6 +26,12 @@ if all of these conditions hold:
   contains it, so there is none. No piece that is a token becomes it without merging: beside more
   text it would be others. Or y is white space where a step removes white space from all pieces.
 
+A text is also split between two allowed special tokens that are *isolated*: without options, with
+no white space at their ends, and such that no occurrence of an added token can overlap theirs. So
+each occurrence is found in every text, and no other token extends across the split or strips white
+space across it. The stretches of text on both sides are those of the whole text, and the character
+that is put before the text after the split is a stretch of its own, whose ids are removed.
+
 SentencePiece. Text can be streamed into a model unless its dummy prefix is a suffix, or it tidies
 spaces and has user-defined symbols with spaces. A text is split between two characters *a* and *b*
 if *a* is not a space; no key of the map and no symbol contains *ab*, so no rule extends across; and
@@ -45,6 +51,7 @@ import regex
 
 from bytepair_engine.pipeline.charsmap import charsmap
 from bytepair_engine.pipeline.definition import (
+    AddedToken,
     Lowercase,
     Pipeline,
     Prefix,
@@ -110,7 +117,33 @@ def pipeline_split_points(pipeline: Pipeline) -> SplitPoints | None:
         return None
     published = None if pattern is None else split_points_of(pattern)
     substitutes = [step for step in others if isinstance(step, Substitute)]
-    return SplitPoints(_last(pair, published, substitutes), _nothing_settled, after_special=False)
+    last = _last(pair, published, substitutes)
+    return SplitPoints(last, _nothing_settled, _isolated(pipeline.added))
+
+
+def _isolated(added: Sequence[AddedToken]) -> frozenset[str]:
+    """Return the isolated special tokens that are found by their characters: no name starts with
+    a character inside another one, and none is the start of another one."""
+    names = {text for token in added for text in (token.content, token.name) if text}
+    firsts = {name[0] for name in names}
+    inside = {character for name in names for character in name[1:]}
+    nested: set[str] = set()
+    start = ""
+    for name in sorted(names):
+        if start and name.startswith(start):
+            nested |= {start, name}
+        else:
+            start = name
+    return frozenset(
+        token.name
+        for token in added
+        if token.name
+        and token == AddedToken(content=token.name, name=token.name, id=token.id, special=True)
+        and token.name == token.name.strip()
+        and token.name not in nested
+        and token.name[0] not in inside
+        and firsts.isdisjoint(token.name[1:])
+    )
 
 
 def _joined_pattern(pipeline: Pipeline) -> str | None:

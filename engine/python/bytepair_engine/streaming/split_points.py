@@ -104,13 +104,14 @@ class SplitPoints:
             characters; 0 if there is none.
         settled: Returns the last split point of a text that starts at a split point and contains
             no special token; 0 if there is none.
-        after_special: Whether a text can be split after any special token. In a pipeline the text
-            after one is not encoded as at the start of a text, nor as after its last character.
+        isolated: For a pipeline, the special tokens between two of which a text can be split; None
+            if it can be split after any. In a pipeline the text after a special token is not
+            encoded as at the start of a text, nor as after the token's last character.
     """
 
     local: Callable[[str, int], int]
     settled: Callable[[str], int]
-    after_special: bool = True
+    isolated: frozenset[str] | None = None
 
 
 def split_points_of(pattern: str) -> SplitPoints | None:

@@ -7,7 +7,7 @@ from typing import Final
 from bytepair_engine.errors import PieceTooLong, SpecialTokenFound
 from bytepair_engine.streaming.split_points import SplitPoints
 from bytepair_engine.streaming.utf8 import Utf8Decoder
-from bytepair_engine.vocabulary.special_names import SpecialNames
+from bytepair_engine.vocabulary.special_names import SpecialNames, special_names
 
 #: Number of buffered characters from which all of them are searched for a split point. If none is
 #: found, the next search waits until the buffer has doubled.
@@ -37,6 +37,7 @@ class StreamSplitter:
         "_context",
         "_disallowed",
         "_held_bytes",
+        "_isolated",
         "_length",
         "_max_pending",
         "_names",
@@ -71,6 +72,10 @@ class StreamSplitter:
         self._allowed: Final = allowed
         self._disallowed: Final = disallowed
         self._names: Final = either
+        isolated = split_points.isolated
+        self._isolated: Final = (
+            None if isolated is None else special_names(isolated.intersection(allowed.names))
+        )
         self._max_pending: Final = max_pending_bytes
         self._context: Final = max(_LOCAL_CONTEXT, either.longest)
         self._utf8: Final = Utf8Decoder("strict")
@@ -209,13 +214,23 @@ class StreamSplitter:
         if rejected := self._disallowed.search(text, end):
             self._release(rejected.start())
             raise SpecialTokenFound(rejected.group(), self.bytes_released)
-        if self._split_points.after_special:
+        if self._isolated is None:
             point = self._last_point(text, end)
         else:
-            point = self._local_split_point(text, 1)
+            point = self._between(text, self._isolated) or self._local_split_point(text, 1)
         if point:
             self._release(point)
         return point > 0
+
+    @staticmethod
+    def _between(text: str, isolated: SpecialNames) -> int:
+        """Return the last position between two isolated special tokens; 0 if there is none."""
+        point = end = 0
+        for special in isolated.finditer(text, len(text)):
+            if special.start() == end:
+                point = end
+            end = special.end()
+        return point
 
     def _last_point(self, text: str, end: int) -> int:
         """Return the last split point up to `end` by all rules; 0 if there is none."""

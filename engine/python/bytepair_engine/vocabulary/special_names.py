@@ -17,23 +17,24 @@ class SpecialNames:
     """A set of strings to search for: the leftmost match, and the longest at a position.
 
     Attributes:
+        names: The strings, sorted.
         longest: Length of the longest string in characters; 0 if the set is empty.
     """
 
     def __init__(self, names: frozenset[str]) -> None:
-        self._sorted: Final = sorted(names)
+        self.names: Final = sorted(names)
         self.longest: Final = max(map(len, names), default=0)
         firsts = "".join(sorted({name[0] for name in names}))
         self._first: Final = re.compile(f"[{re.escape(firsts)}]") if names else None
-        self._any: Final = re.compile(_pattern(self._sorted))
+        self._any: Final = re.compile(_pattern(self.names))
 
     def unfinished(self, text: str) -> int:
         """Return the start of the first suffix of `text` that more text could complete to a name,
         or to a longer one; the length of `text` if there is none."""
         for start in self._starts(text, len(text)):
             suffix = text[start:]
-            after = bisect_right(self._sorted, suffix)
-            if after < len(self._sorted) and self._sorted[after].startswith(suffix):
+            after = bisect_right(self.names, suffix)
+            if after < len(self.names) and self.names[after].startswith(suffix):
                 return start
         return len(text)
 
