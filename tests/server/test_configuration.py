@@ -140,7 +140,7 @@ def test_settings_are_frozen() -> None:
             ["--max-ids", "0"],
             {},
             "",
-            "must be at least 131328, not '0'. The setting: Maximum token ids in one Decode call",
+            "must be at least 1, not '0'. The setting: Maximum token ids in one Decode call",
         ),
         ([], {"BYTEPAIR_MAX_IDS": "-1"}, "", "max_ids (from variable BYTEPAIR_MAX_IDS): "),
         ([], {}, "max_ids = true", "max_ids (from file {file}): must be a number, not true"),

@@ -61,7 +61,7 @@ def test_what_a_stream_processed_is_counted_if_it_fails_or_is_cancelled(serve: S
     answers, failed = answers_of(server.stub.EncodeStream, pieces)
     assert failed is not None
     ids = sum(len(answer.ids) for answer in answers)
-    use = {"requests": 1, "input_bytes": len("one two three " + END), "tokens": ids}
+    use = {"requests": 1, "input_bytes": len("one two three "), "tokens": ids}
     assert use_of(server, "anonymous") == use
     talk = Talk(server.stub.DecodeStream)
     talk.say(decode_config())

@@ -240,11 +240,10 @@ class Settings(BaseModel):
     # A long book chapter, some 250,000 tokens of English.
     max_input_bytes: Annotated[Whole, Field(ge=1, le=1_000_000_000)] = 1 << 20
     """Maximum UTF-8 bytes of text in one call."""
-    # About what `max_input_bytes` of English encodes to. At least the ids that the Python client
-    # may send before a stream that it resumes: 8 requests of 8192, twice if `errors` is strict, and
-    # a context of 256.
-    max_ids: Annotated[Whole, Field(ge=(1 << 17) + 256, le=200_000_000)] = 1 << 18
-    """Maximum token ids in one Decode call, at least 131328."""
+    # About what `max_input_bytes` of English encodes to. The Python client may send 8 requests of
+    # 8192 ids before a stream that it resumes, twice that if `errors` is strict, and 256 more.
+    max_ids: Annotated[Whole, Field(ge=1, le=200_000_000)] = 1 << 18
+    """Maximum token ids in one Decode call. Streams of the Python client need 131328."""
     max_batch_items: Positive = 1024
     """Maximum items in one batch call."""
     max_segments: Positive = 16_384
