@@ -1,44 +1,49 @@
 //! The parts of a short piece during merging, in small arrays.
+//!
+//! Each merge depends on the one before it, so what counts is how soon its result is known. The
+//! neighbours of a part come from a bit mask, and the lowest rank from single words: a vector would
+//! wait until the ranks that were just written reach the cache.
 
 use crate::merge::NO_RANK;
 use crate::vocabulary::Vocabulary;
 use crate::vocabulary::short_table::Key;
 
-/// Maximum length of a short piece, in bytes.
-pub const SHORT: usize = 64;
+/// Maximum length of a short piece, in bytes. A mask has one bit more.
+pub const SHORT: usize = 63;
 
-/// The number of values of a byte: an index of one byte needs no bounds check.
-const ALL: usize = 256;
+/// Number of joins of which `lowest` reads whole groups.
+const GROUP: usize = 8;
 
-/// The parts in their initial positions. A part that is merged into the one before it keeps its
-/// position and is skipped. The arrays are made once, and not cleared for each piece.
+/// The parts in their initial positions. A part that is merged into the one before it is no longer
+/// in the mask. The arrays are made once, and not cleared for each piece.
 #[derive(Debug)]
 pub struct Parts {
     /// The piece, padded so that every key is read with one load.
-    text: [u8; ALL + 16],
-    count: u8,
+    text: [u8; SHORT + 17],
+    count: usize,
     /// Start of each part; the end of the piece at `count`.
-    starts: [u8; ALL],
-    /// Index of the next part; `count` for none.
-    next: [u8; ALL],
-    previous: [u8; ALL],
-    ids: [u32; ALL],
-    /// Rank of the part joined with the next. All are `NO_RANK` once a piece is merged.
-    ranks: [u32; ALL],
+    starts: [u8; SHORT + 1],
+    ids: [u32; SHORT + 1],
+    /// The rank of the part joined with the next, and in the lower half the index of the part. All
+    /// have `NO_RANK` once a piece is merged.
+    joins: [u64; SHORT + 1],
 }
 
 impl Default for Parts {
     fn default() -> Self {
         Parts {
-            text: [0; ALL + 16],
+            text: [0; SHORT + 17],
             count: 0,
-            starts: [0; ALL],
-            next: [0; ALL],
-            previous: [0; ALL],
-            ids: [0; ALL],
-            ranks: [NO_RANK; ALL],
+            starts: [0; SHORT + 1],
+            ids: [0; SHORT + 1],
+            joins: [join(NO_RANK, 0); SHORT + 1],
         }
     }
+}
+
+#[inline(always)]
+fn join(rank: u32, part: usize) -> u64 {
+    (rank as u64) << 32 | part as u64
 }
 
 impl Parts {
@@ -46,15 +51,17 @@ impl Parts {
     #[inline(always)]
     pub fn run(&mut self, vocabulary: &Vocabulary, piece: &[u8], ids: &mut Vec<u32>) -> u64 {
         self.begin(vocabulary, piece);
+        // The parts, and the end of the piece.
+        let mut left = !0 >> (SHORT - self.count);
         let mut merges = 0;
-        while let Some(at) = self.lowest() {
-            self.merge(vocabulary, at);
+        while let Some((at, rank)) = self.lowest() {
+            left = self.merge(vocabulary, left, at, rank);
             merges += 1;
         }
-        let mut at = 0;
-        while at < self.count {
-            ids.push(self.ids[at as usize]);
-            at = self.next[at as usize];
+        left ^= 1 << self.count;
+        while left != 0 {
+            ids.push(self.ids[left.trailing_zeros() as usize]);
+            left &= left - 1;
         }
         merges
     }
@@ -74,85 +81,83 @@ impl Parts {
             }
             at += opening.len;
         }
-        self.starts[self.count as usize] = piece.len() as u8;
+        self.starts[self.count] = piece.len() as u8;
         self.rank_all(vocabulary);
     }
 
-    /// Ranks each part joined with the next. Their cache misses overlap.
+    /// Ranks each part joined with the next. Their cache misses overlap, also with those of three parts,
+    /// which most first merges ask for.
     #[inline(always)]
     fn rank_all(&mut self, vocabulary: &Vocabulary) {
-        // Two adjacent initial parts have at most six bytes.
-        let key = |i: u8| {
-            let (start, end) = (self.starts[i as usize], self.starts[i as usize + 2]);
-            Key::of_few(&self.text, start as usize, (end - start) as usize)
+        let key = |i: usize, parts: usize| {
+            let [start, end] = [i, i + parts].map(|part| self.starts[part] as usize);
+            Key::of(&self.text, start, end - start)
         };
-        let mut maybe = 0;
+        let mut maybe = 0u64;
         for i in 1..self.count {
-            let key = key(i - 1);
-            let may_have = vocabulary.fetch(key, key.hash());
-            maybe |= (may_have as u64) << (i - 1);
+            if i > 1 {
+                let three = key(i - 2, 3);
+                vocabulary.fetch(three, three.hash());
+            }
+            let two = key(i - 1, 2);
+            maybe |= (vocabulary.fetch(two, two.hash()) as u64) << (i - 1);
         }
         while maybe != 0 {
-            let i = maybe.trailing_zeros() as u8;
-            let key = key(i);
-            self.ranks[i as usize] = vocabulary.find_short(key, key.hash()).unwrap_or(NO_RANK);
+            let i = maybe.trailing_zeros() as usize;
+            let two = key(i, 2);
+            let rank = vocabulary.find_short(two, two.hash()).unwrap_or(NO_RANK);
+            self.joins[i] = join(rank, i);
             maybe &= maybe - 1;
         }
     }
 
     #[inline(always)]
     fn push(&mut self, id: u32, start: usize) {
-        let i = self.count as usize;
-        self.starts[i] = start as u8;
-        self.previous[i] = self.count.wrapping_sub(1);
-        self.next[i] = self.count + 1;
-        self.ids[i] = id;
+        self.starts[self.count] = start as u8;
+        self.ids[self.count] = id;
         self.count += 1;
     }
 
-    /// Returns the first of the parts that join the next at the lowest rank; None if there is none.
+    /// Returns the first of the parts that join the next at the lowest rank, and the rank; None if
+    /// there is none.
     #[inline(always)]
-    fn lowest(&self) -> Option<u8> {
-        // The minimum of eight lanes without branches, and then its position: the compiler
-        // vectorizes it.
-        let ranks = &self.ranks[..(self.count as usize).next_multiple_of(8)];
-        let mut lowest = [NO_RANK; 8];
-        for chunk in ranks.chunks_exact(8) {
-            for (low, &rank) in lowest.iter_mut().zip(chunk) {
-                *low = rank.min(*low);
-            }
+    fn lowest(&self) -> Option<(usize, u32)> {
+        let joins = &self.joins[..self.count.next_multiple_of(GROUP)];
+        let groups = joins.as_chunks::<GROUP>().0;
+        let mut lowest = u64::MAX;
+        for &[a, b, c, d, e, f, g, h] in groups {
+            let [first, second] =
+                [[a, b, c, d], [e, f, g, h]].map(|[a, b, c, d]| a.min(b).min(c.min(d)));
+            lowest = lowest.min(first.min(second));
         }
-        let lowest = lowest.into_iter().fold(NO_RANK, u32::min);
-        if lowest == NO_RANK {
-            return None;
-        }
-        ranks
-            .iter()
-            .position(|&rank| rank == lowest)
-            .map(|at| at as u8)
+        let rank = (lowest >> 32) as u32;
+        (rank != NO_RANK).then_some((lowest as u8 as usize % (SHORT + 1), rank))
     }
 
-    /// Joins a part with the next.
+    /// Joins a part with the next. Returns the mask of the parts that are left.
     #[inline(always)]
-    fn merge(&mut self, vocabulary: &Vocabulary, at: u8) {
-        let here = at as usize;
-        let middle = self.next[here];
-        let after = self.next[middle as usize];
-        self.ids[here] = self.ranks[here];
-        self.ranks[middle as usize] = NO_RANK;
-        self.next[here] = after;
-        self.previous[after as usize] = at;
-        let text = &self.text;
-        let [start, end] = [at, after].map(|i| self.starts[i as usize] as usize);
-        // Of the first part, an index that no part has.
-        let before = self.previous[here] as usize;
-        let first = || self.starts[before] as usize;
-        let last = || self.starts[self.next[after as usize] as usize] as usize;
-        [self.ranks[before], self.ranks[here]] = match (at > 0, after < self.count) {
-            (true, true) => vocabulary.ranks(text, [first(), start, end, last()]),
-            (true, false) => [vocabulary.rank(text, first(), end - first()), NO_RANK],
-            (false, true) => [NO_RANK, vocabulary.rank(text, start, last() - start)],
-            (false, false) => [NO_RANK; 2],
-        };
+    fn merge(&mut self, vocabulary: &Vocabulary, left: u64, at: usize, rank: u32) -> u64 {
+        let start_of = |part: usize| self.starts[part % (SHORT + 1)] as usize;
+        let first_of = |mask: u64| mask.trailing_zeros() as usize;
+        let without_first = |mask: u64| mask & mask.wrapping_sub(1);
+        let before = left & !(!0 << at);
+        // `at` if there is none.
+        let previous = (before | 1).ilog2() as usize;
+        let after = left & (!1 << at);
+        let middle = first_of(after) % (SHORT + 1);
+        let after = without_first(after);
+        let next = without_first(after);
+        let (start, end) = (start_of(at), start_of(first_of(after)));
+        let (first, last) = (start_of(previous), start_of(first_of(next)));
+        let ranges = [
+            (first, if before == 0 { 0 } else { end - first }),
+            (start, if next == 0 { 0 } else { last - start }),
+        ];
+        let [with_previous, with_next] = vocabulary.ranks(&self.text, ranges);
+        self.ids[at] = rank;
+        self.joins[middle] = join(NO_RANK, 0);
+        self.joins[previous] = join(with_previous, previous);
+        self.joins[at] = join(with_next, at);
+        left & !(1 << middle)
     }
 }

@@ -76,15 +76,17 @@ impl Vocabulary {
         self.whole_short(key, key.hash()).unwrap_or(NO_RANK)
     }
 
-    /// Returns the ranks of a new part joined with the part before it and with the part after it:
-    /// `text[first..end]` and `text[start..last]`. The two cache misses overlap.
-    #[inline]
-    pub fn ranks(&self, text: &[u8], [first, start, end, last]: [usize; 4]) -> [u32; 2] {
-        let pairs = [(first, end - first), (start, last - start)];
-        if pairs.iter().any(|&(_, len)| len > LONGEST) {
-            return pairs.map(|(start, len)| self.rank(text, start, len));
+    /// Returns the ranks of two strings, each by its start and length; `NO_RANK` if it is empty or no
+    /// token. The two cache misses overlap.
+    #[inline(always)]
+    pub fn ranks(&self, text: &[u8], ranges: [(usize, usize); 2]) -> [u32; 2] {
+        if ranges.iter().any(|&(_, len)| len > LONGEST) {
+            return ranges.map(|(start, len)| match len {
+                0 => NO_RANK,
+                _ => self.rank(text, start, len),
+            });
         }
-        let keys = pairs.map(|(start, len)| Key::of(text, start, len));
+        let keys = ranges.map(|(start, len)| Key::or_none(text, start, len));
         let maybe = keys.map(|key| (key, self.fetch(key, key.hash())));
         maybe.map(|(key, maybe)| match maybe {
             true => self.find_short(key, key.hash()).unwrap_or(NO_RANK),

@@ -61,17 +61,6 @@ impl Key {
         }
     }
 
-    /// Makes the key of the `len` bytes, 1 to 8, from `start`, where `text` must have 8 bytes.
-    #[inline(always)]
-    pub fn of_few(text: &[u8], start: usize, len: usize) -> Self {
-        let mut word = [0; 8];
-        word.copy_from_slice(&text[start..start + 8]);
-        Key {
-            low: u64::from_le_bytes(word) & (!0 >> (64 - 8 * len)),
-            high: (len as u64) << 56,
-        }
-    }
-
     pub fn from_halves(low: u64, high: u64) -> Self {
         Key { low, high }
     }
