@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use crate::merge::segments::Segments;
     use crate::output::Ids;
-    use crate::vocabulary::rank_table::RankTable;
+    use crate::vocabulary::rank_table::{MAX_ID, RankTable};
     use fastrand::Rng;
 
     /// The definition, literally.
@@ -148,7 +148,7 @@ mod tests {
         b"a",
     ];
 
-    const LETTERS: [&[u8]; 3] = [b"a", b"b", b"c"];
+    const LETTERS: [&[u8]; 3] = [b"a", b"b", b"\0"];
 
     fn text(random: &mut Rng, parts: &[&[u8]], len: usize) -> Vec<u8> {
         let parts = (0..len).flat_map(|_| parts[random.usize(..parts.len())]);
@@ -174,7 +174,9 @@ mod tests {
         if random.usize(..2) == 0 {
             tokens.sort_by_key(Vec::len);
         }
-        let items = tokens.into_iter().zip(0..);
+        // Ids that the short table holds, some that it does not, and the greatest.
+        let first = [0, (1 << 28) - 260, MAX_ID - tokens.len() as u32 + 1][random.usize(..3)];
+        let items = tokens.into_iter().zip(first..);
         Vocabulary::new(Arc::new(
             RankTable::from_items(items).expect("no duplicates"),
         ))
@@ -183,13 +185,14 @@ mod tests {
     #[test]
     fn every_way_of_merging_is_the_definition() {
         let mut random = Rng::with_seed(3);
+        let mut merger = Merger::default();
         let mut pairs = 0;
         for _ in 0..if cfg!(miri) { 3 } else { 300 } {
             let letters = &LETTERS[random.usize(..3)..];
             let vocabulary = hostile(&mut random, letters);
-            let mut merger = Merger::default();
             for _ in 0..8 {
-                let len = random.usize(..200);
+                let near = SHORT - 3..SHORT + 4;
+                let len = [random.usize(near), random.usize(..200)][random.usize(..2)];
                 let piece = text(&mut random, letters, len);
                 let openings = (0..len).map(|start| vocabulary.opening(&piece, start));
                 pairs += openings.filter(|opening| opening.len == 2).count();

@@ -47,7 +47,8 @@ fn join(rank: u32, part: usize) -> u64 {
 }
 
 impl Parts {
-    /// Appends the tokens of a piece of at most `SHORT` bytes to `ids`. Returns the number of merges.
+    /// Appends the tokens of a piece of at most `SHORT` bytes to `ids`. Returns the number of
+    /// merges.
     #[inline(always)]
     pub fn run(&mut self, vocabulary: &Vocabulary, piece: &[u8], ids: &mut Vec<u32>) -> u64 {
         self.begin(vocabulary, piece);
@@ -85,8 +86,8 @@ impl Parts {
         self.rank_all(vocabulary);
     }
 
-    /// Ranks each part joined with the next. Their cache misses overlap, also with those of three parts,
-    /// which most first merges ask for.
+    /// Ranks each part joined with the next. Their cache misses overlap, also with those of three
+    /// parts, which most first merges ask for.
     #[inline(always)]
     fn rank_all(&mut self, vocabulary: &Vocabulary) {
         let key = |i: usize, parts: usize| {

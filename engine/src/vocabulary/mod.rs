@@ -76,8 +76,8 @@ impl Vocabulary {
         self.whole_short(key, key.hash()).unwrap_or(NO_RANK)
     }
 
-    /// Returns the ranks of two strings, each by its start and length; `NO_RANK` if it is empty or no
-    /// token. The two cache misses overlap.
+    /// Returns the ranks of two strings, each by its start and length; `NO_RANK` if it is empty or
+    /// no token. The two cache misses overlap.
     #[inline(always)]
     pub fn ranks(&self, text: &[u8], ranges: [(usize, usize); 2]) -> [u32; 2] {
         if ranges.iter().any(|&(_, len)| len > LONGEST) {
