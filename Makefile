@@ -357,7 +357,7 @@ $(VENV)/bin/python:
 	    echo "this Python has no venv module: on Debian and Ubuntu, apt-get install python3-venv" >&2; rm -rf $(VENV); exit 1; }
 
 $(VENV)/.engine: $(ENGINE_SOURCES) | $(VENV)/bin/python
-	@cargo --version 2>/dev/null | awk -F '[ .]' '{ new = $$2 > 1 || $$3 >= 88 } END { exit !new }' || { \
+	@cargo --version 2>/dev/null | awk -F '[ .]' '{ new = $$2 > 1 || $$3 >= 91 } END { exit !new }' || { \
 	    echo "bytepair needs Rust 1.91 or newer: 'cargo' is missing or older. Install it by rustup, or by your system's packages if they are new enough" >&2; exit 1; }
 	@scripts/step "Compiling the engine into $(VENV): one to three minutes the first time" \
 	    $(BIN)/pip install --verbose --disable-pip-version-check ./engine

@@ -184,7 +184,7 @@ def test_a_key_takes_precedence_over_the_certificate(
     assert caller_of(mutual, stranger, key="chat-key", through="proxy") == "chat"
     with Connection(mutual, shown) as connection:
         for value, problem in (
-            ("Bearer wrong", "does not know the API key"),
+            ("Bearer wrong", "may be mistyped or revoked"),
             ("Basic chat-key", "does not begin with 'Bearer '"),
             ("Digest chat-key", "does not begin with 'Bearer '"),
             ("chat-key", "does not begin with 'Bearer '"),

@@ -33,7 +33,7 @@ _CERTIFICATE: Final = "a client certificate with a known name"
 
 _NO_KEY: Final = "the call has no authorization header"
 _OTHER_SCHEME: Final = "the authorization header does not begin with 'Bearer '"
-_UNKNOWN_KEY: Final = "this server does not know the API key"
+_UNKNOWN_KEY: Final = "this server does not know the API key, which may be mistyped or revoked"
 _UNKNOWN: Final = "the call has no credentials that this server knows"
 
 #: Parsed certificates that are cached: each call looks up its certificate.

@@ -140,7 +140,9 @@ def _unknown_token_id(error: engine.UnknownTokenId) -> Failure:
 _ADVICE: Final = {
     "chunks": "; use SplitStream",
     "message": "; the limit follows from the server's max_input_bytes and max_ids",
-    "request": "; send a larger one as protobuf",
+    "request": "; send a larger one as protobuf, or its text by a stream",
+    "text": "; the operator's max_input_bytes decides this limit, and streams take longer texts",
+    "items.text": "; the operator's max_input_bytes decides this limit: send fewer items",
 }
 
 
@@ -268,8 +270,8 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
     errors.FormatNotPermitted: _row(
         Code.PERMISSION_DENIED,
         "CHAT_FORMAT_NOT_PERMITTED",
-        "this caller may not use the chat format {format}: [ceiling] in the server's "
-        "configuration does not permit it",
+        "this caller may not use the chat format {format}: formats in the caller's table of "
+        "[ceiling] in the server's configuration does not name it",
         "format",
         field="format",
     ),
