@@ -6,11 +6,31 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
+use tokio::sync::Semaphore;
+use tokio::task::yield_now;
 
 use crate::call::{Failure, INVALID_ARGUMENT, RESOURCE_EXHAUSTED};
 
 /// Higher levels cost the transport's thread much time for little.
 const LEVEL: Compression = Compression::new(1);
+
+/// Messages that inflate to at most this size wait for no turn.
+const SMALL_BYTES: usize = 64 << 10;
+
+static TURN: Semaphore = Semaphore::const_new(1);
+
+/// Inflates a message like `inflate`. Large ones go one at a time, and between two of them the
+/// transport's thread looks at its sockets: otherwise a burst of them would hold up other callers.
+pub async fn inflate_in_turn(data: Bytes, most: usize) -> Result<Bytes, Failure> {
+    if data.len() <= SMALL_BYTES
+        && let Ok(inflated) = inflate(&data, most.min(SMALL_BYTES))
+    {
+        return Ok(inflated);
+    }
+    let _turn = TURN.acquire().await;
+    yield_now().await;
+    inflate(&data, most)
+}
 
 /// Inflates a message to at most `most` bytes. It may have several members (RFC 1952, section 2.2). An
 /// empty one may be marked as compressed although it is not: clients leave that out.
@@ -45,6 +65,11 @@ pub fn deflate(before: &[u8], data: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    use futures_util::FutureExt;
+
     use super::*;
 
     #[test]
@@ -74,5 +99,38 @@ mod tests {
         let data = deflate(b"head", b"message").unwrap();
         assert_eq!(&data[..4], b"head");
         assert_eq!(inflate(&data[4..], 7).unwrap(), "message");
+    }
+
+    #[tokio::test]
+    async fn large_messages_are_inflated_one_at_a_time_with_others_between_and_small_ones_at_once()
+    {
+        let large = Bytes::from(deflate(b"", &[7; SMALL_BYTES + 1]).unwrap());
+        let rounds = Arc::new(AtomicUsize::new(0));
+        let inflating: Vec<_> = (0..8)
+            .map(|_| {
+                let (large, rounds) = (large.clone(), rounds.clone());
+                tokio::spawn(async move {
+                    inflate_in_turn(large, 1 << 20).await.unwrap();
+                    rounds.load(Relaxed)
+                })
+            })
+            .collect();
+        let counted = rounds.clone();
+        let other = tokio::spawn(async move {
+            loop {
+                yield_now().await; // until the sockets were looked at
+                counted.fetch_add(1, Relaxed);
+            }
+        });
+        let mut seen = Vec::new();
+        for each in inflating {
+            seen.push(each.await.unwrap());
+        }
+        other.abort();
+        seen.dedup();
+        assert!(seen.len() >= 4, "{seen:?}"); // as rounds may begin with either
+        let small = Bytes::from(deflate(b"", &[7; SMALL_BYTES]).unwrap());
+        assert!(inflate_in_turn(small, 1 << 20).now_or_never().is_some());
+        assert!(inflate_in_turn(large, 1 << 20).now_or_never().is_none());
     }
 }

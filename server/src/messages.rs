@@ -13,8 +13,10 @@ use crate::body::ReadAhead;
 use crate::call::{
     CANCELLED, Failure, INTERNAL, INVALID_ARGUMENT, PREFIX_BYTES, RESOURCE_EXHAUSTED, UNIMPLEMENTED,
 };
-use crate::gzip::inflate;
+use crate::gzip::inflate_in_turn;
 use crate::peer::Held;
+
+type Inflating = Pin<Box<dyn Future<Output = Result<Bytes, Failure>> + Send>>;
 
 /// The messages of one body.
 pub struct Messages {
@@ -23,6 +25,8 @@ pub struct Messages {
     data: Bytes,
     /// The received part of a message that arrives in parts.
     part: BytesMut,
+    /// A compressed message of this size.
+    inflating: Option<(usize, Inflating)>,
     /// Counts the buffered bytes.
     held: Held,
     most: usize,
@@ -36,6 +40,7 @@ impl Messages {
             body,
             data: Bytes::new(),
             part: BytesMut::new(),
+            inflating: None,
             held,
             most,
             may_be_gzip,
@@ -83,7 +88,7 @@ impl Messages {
         async move { body.discard().await }
     }
 
-    /// The next complete message; `None` if it has not arrived.
+    /// The next complete message; `None` if it has not arrived, or is to be inflated first.
     fn decode(&mut self) -> Result<Option<Bytes>, Failure> {
         let Some(size) = size(&self.data) else {
             return Ok(None);
@@ -105,7 +110,10 @@ impl Messages {
         let message = self.data.split_to(size);
         match (is_compressed, self.may_be_gzip) {
             (false, _) => Ok(Some(message)),
-            (true, true) => inflate(&message, self.most).map(Some),
+            (true, true) => {
+                self.inflating = Some((size, Box::pin(inflate_in_turn(message, self.most))));
+                Ok(None)
+            }
             (true, false) => Err(Failure::new(
                 INTERNAL,
                 "the message is compressed, and no header says how",
@@ -138,7 +146,8 @@ impl Messages {
     }
 
     fn record(&mut self) {
-        self.held.set(self.data.len() + self.part.len());
+        let inflating = self.inflating.as_ref().map_or(0, |(size, _)| *size);
+        self.held.set(self.data.len() + self.part.len() + inflating);
     }
 }
 
@@ -153,10 +162,19 @@ impl Stream for Messages {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
+            if let Some((_, inflating)) = &mut self.inflating {
+                let message = ready!(inflating.as_mut().poll(context));
+                self.inflating = None;
+                self.record();
+                return Poll::Ready(Some(message));
+            }
             let message = self.decode().transpose();
             self.record();
             if message.is_some() {
                 return Poll::Ready(message);
+            }
+            if self.inflating.is_some() {
+                continue;
             }
             match ready!(Pin::new(&mut self.body).poll_frame(context)) {
                 Some(Ok(frame)) => {
