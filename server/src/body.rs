@@ -4,8 +4,7 @@ use std::convert::Infallible;
 use std::error::Error as _;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 
+use crate::call::Failure;
 use crate::peer::{Held, Peer, Unsent};
 use crate::{connect, grpc};
 
@@ -35,8 +35,8 @@ pub struct ReadAhead {
     held: Option<Held>,
     timeout: Option<Duration>,
     timer: Option<Pin<Box<Sleep>>>,
-    /// Set if the body did not arrive in time.
-    has_stalled: Option<Arc<AtomicBool>>,
+    /// Set if the body did not arrive in time, or is malformed.
+    failure: Option<Arc<OnceLock<Failure>>>,
 }
 
 impl ReadAhead {
@@ -55,7 +55,7 @@ impl ReadAhead {
             held,
             timeout,
             timer: None,
-            has_stalled: None,
+            failure: None,
         }
     }
 
@@ -73,13 +73,19 @@ impl ReadAhead {
             held: None,
             timeout: None,
             timer: None,
-            has_stalled: None,
+            failure: None,
         }
     }
 
-    /// Returns a flag that is set if the body does not arrive in time.
-    pub fn has_stalled(&mut self) -> Arc<AtomicBool> {
-        self.has_stalled.get_or_insert_default().clone()
+    /// Returns what is set if the body does not arrive in time, or is malformed.
+    pub fn failure(&mut self) -> Arc<OnceLock<Failure>> {
+        self.failure.get_or_insert_default().clone()
+    }
+
+    fn fail(&self, failure: Failure) {
+        if let Some(place) = &self.failure {
+            let _ = place.set(failure);
+        }
     }
 
     /// Reads and drops the rest, up to bounds: a peer that is still sending may treat the end of an
@@ -124,6 +130,7 @@ impl http_body::Body for ReadAhead {
                         caller.abandon();
                     }
                 }
+                (_, Some(Err(error))) => self.fail(Failure::unreadable(error)),
                 _ => {}
             }
             return Poll::Ready(frame);
@@ -131,9 +138,7 @@ impl http_body::Body for ReadAhead {
         if let Some(timeout) = self.timeout {
             let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(timeout)));
             if timer.as_mut().poll(context).is_ready() {
-                if let Some(has_stalled) = &self.has_stalled {
-                    has_stalled.store(true, Relaxed);
-                }
+                self.fail(Failure::stalled());
                 return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
             }
         }
@@ -159,9 +164,9 @@ impl http_body::Body for ReadAhead {
 /// Why a body cannot be read: HTTP/1.1 is malformed, or the caller is gone.
 fn fault(error: hyper::Error) -> io::Error {
     let source = error.source().and_then(|it| it.downcast_ref::<io::Error>());
-    match source.map(io::Error::kind) {
-        Some(kind @ (io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)) => {
-            io::Error::new(kind, error)
+    match source.map(|source| (source.kind(), source)) {
+        Some((kind @ (io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData), source)) => {
+            io::Error::new(kind, source.to_string())
         }
         _ => io::Error::new(io::ErrorKind::ConnectionAborted, GONE),
     }

@@ -1,5 +1,6 @@
 //! One call between HTTP and Python: events to Python, commands from Python.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -129,6 +130,14 @@ impl Failure {
 
     pub fn unanswered() -> Self {
         Failure::new(INTERNAL, "the call was not answered")
+    }
+
+    /// HTTP/1.1 that is malformed within a body.
+    pub fn unreadable(error: &io::Error) -> Self {
+        Failure::new(
+            INVALID_ARGUMENT,
+            format!("the request cannot be read: {error}"),
+        )
     }
 
     pub fn stalled() -> Self {

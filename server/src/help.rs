@@ -43,8 +43,9 @@ pub fn instead_of_call(parts: &Parts, is_rpc: bool) -> Option<Response<Body>> {
     (!is_called).then(|| help(StatusCode::UNSUPPORTED_MEDIA_TYPE, JSON, NO_JSON))
 }
 
-/// Says that the caller caused the timeout of a call, and over HTTP/1.1 that its connection ends.
-pub fn stalled(mut answer: Response<Body>, version: Version) -> Response<Body> {
+/// Says that the caller caused the timeout of a call whose body could not be read, and over HTTP/1.1
+/// that its connection ends.
+pub fn unread(mut answer: Response<Body>, version: Version) -> Response<Body> {
     if answer.status() == StatusCode::GATEWAY_TIMEOUT {
         *answer.status_mut() = StatusCode::REQUEST_TIMEOUT;
     }

@@ -183,17 +183,13 @@ impl Stream for Messages {
                     }
                 }
                 Some(Err(error)) => {
-                    let code = match error.kind() {
-                        io::ErrorKind::TimedOut => {
-                            return Poll::Ready(Some(Err(Failure::stalled())));
-                        }
-                        io::ErrorKind::ConnectionAborted => CANCELLED,
-                        _ => INTERNAL,
-                    };
-                    return Poll::Ready(Some(Err(Failure::new(
-                        code,
-                        format!("the request cannot be read: {error}"),
-                    ))));
+                    let mut failure = Failure::unreadable(&error);
+                    match error.kind() {
+                        io::ErrorKind::TimedOut => failure = Failure::stalled(),
+                        io::ErrorKind::ConnectionAborted => failure.code = CANCELLED,
+                        _ => {}
+                    }
+                    return Poll::Ready(Some(Err(failure)));
                 }
                 None if self.data.is_empty() && self.part.is_empty() => return Poll::Ready(None),
                 None => {

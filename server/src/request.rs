@@ -256,19 +256,16 @@ async fn stream(
     response
 }
 
-/// Answers a request by its protocol. The library takes a body that stalls for an internal error, so
-/// that answer is replaced.
+/// Answers a request by its protocol. The library takes a body that cannot be read for an internal
+/// error, so that answer is replaced.
 async fn answer(shared: &Shared, parts: Parts, mut body: ReadAhead) -> Response<Body> {
-    let has_stalled = body.has_stalled();
+    let failure = body.failure();
     let response = pass_on(shared, parts.clone(), body).await;
-    if !has_stalled.load(Relaxed) {
+    let Some(failure) = failure.get().cloned() else {
         return response;
-    }
+    };
     let version = parts.version;
-    help::stalled(
-        reject(shared, parts, None, Failure::stalled()).await,
-        version,
-    )
+    help::unread(reject(shared, parts, None, failure).await, version)
 }
 
 async fn pass_on(shared: &Shared, parts: Parts, body: ReadAhead) -> Response<Body> {
