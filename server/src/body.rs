@@ -13,7 +13,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 
-use crate::call::Failure;
+use crate::call::{Failure, RESOURCE_EXHAUSTED};
 use crate::peer::{Held, Peer, Unsent};
 use crate::{connect, grpc};
 
@@ -35,7 +35,9 @@ pub struct ReadAhead {
     held: Option<Held>,
     timeout: Option<Duration>,
     timer: Option<Pin<Box<Sleep>>>,
-    /// Set if the body did not arrive in time, or is malformed.
+    /// Maximum bytes.
+    most: usize,
+    /// Set if the body is larger, did not arrive in time, or is malformed.
     failure: Option<Arc<OnceLock<Failure>>>,
 }
 
@@ -55,6 +57,7 @@ impl ReadAhead {
             held,
             timeout,
             timer: None,
+            most: usize::MAX,
             failure: None,
         }
     }
@@ -73,12 +76,15 @@ impl ReadAhead {
             held: None,
             timeout: None,
             timer: None,
+            most: usize::MAX,
             failure: None,
         }
     }
 
-    /// Returns what is set if the body does not arrive in time, or is malformed.
-    pub fn failure(&mut self) -> Arc<OnceLock<Failure>> {
+    /// Limits what `held` counts. Returns what is set if the body is larger, does not arrive in time,
+    /// or is malformed.
+    pub fn failure(&mut self, most: usize) -> Arc<OnceLock<Failure>> {
+        self.most = most;
         self.failure.get_or_insert_default().clone()
     }
 
@@ -124,7 +130,13 @@ impl http_body::Body for ReadAhead {
         if let Poll::Ready(frame) = Pin::new(rest).poll_frame(context) {
             let frame = frame.map(|frame| frame.map_err(fault));
             match (&mut self.held, &frame) {
-                (Some(held), Some(Ok(frame))) => held.grow(frame.data_ref().map_or(0, Bytes::len)),
+                (Some(held), Some(Ok(frame))) => {
+                    held.grow(frame.data_ref().map_or(0, Bytes::len));
+                    if held.size() > self.most {
+                        self.fail(Failure::new(RESOURCE_EXHAUSTED, "the message is too large"));
+                        return Poll::Ready(Some(Err(io::ErrorKind::FileTooLarge.into())));
+                    }
+                }
                 (_, Some(Err(error))) if error.kind() == io::ErrorKind::ConnectionAborted => {
                     if let Some(caller) = self.caller.take() {
                         caller.abandon();

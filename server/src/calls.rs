@@ -18,8 +18,8 @@ use tokio::time::sleep_until;
 
 use crate::arrived::{Reading, reading};
 use crate::call::{
-    Answer, CANCELLED, Closed, Command, Event, Failure, Opened, PREFIX_BYTES, Pairs, Started,
-    prefixed,
+    Answer, CANCELLED, Closed, Command, Event, Failure, INVALID_ARGUMENT, Opened, PREFIX_BYTES,
+    Pairs, RESOURCE_EXHAUSTED, Started, prefixed,
 };
 use crate::commands::Commands;
 use crate::events::Events;
@@ -336,6 +336,16 @@ impl Drop for Guard {
 }
 
 impl Guard {
+    /// Tells Python that the message of a call that `unread` started cannot be read. Returns its failure.
+    pub async fn explained(&self, by: oneshot::Receiver<Failure>, failure: Failure) -> Failure {
+        if !matches!(failure.code, INVALID_ARGUMENT | RESOURCE_EXHAUSTED) || by.is_terminated() {
+            return failure;
+        }
+        let broken = Event::Broken(failure.code, failure.message.clone());
+        self.calls.push(self.id, broken);
+        by.await.unwrap_or(failure)
+    }
+
     /// Drops it at the deadline, even while HTTP asks for no answer because the caller reads none.
     pub fn until(self, deadline: Option<Instant>) -> Guarded {
         let Some(deadline) = deadline else {
@@ -367,7 +377,6 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::call::INVALID_ARGUMENT;
     use crate::events::tests::opened;
     use crate::settings::STREAM_READ_AHEAD_BYTES;
 

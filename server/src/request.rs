@@ -153,7 +153,7 @@ async fn unary(
 ) -> Result<Answer, Failure> {
     let size = match messages.prefix().await {
         // Its inflated size is unknown, but bounded.
-        Some((true, _)) => shared.settings.max_message_bytes,
+        Some((true, size)) => shared.settings.max_message_bytes.max(size),
         Some((false, size)) => size,
         None => 0,
     };
@@ -166,15 +166,15 @@ async fn unary(
         size,
         ..opened.take().expect("a call is opened once")
     };
-    let (guard, rejected) = admission(shared, unread).await?;
-    let answered = async {
-        let message = messages.only().await?;
-        received(shared.calls.has_read(guard.id, message)).await
-    };
-    tokio::select! {
+    let (guard, mut rejected) = admission(shared, unread).await?;
+    let read = tokio::select! {
         biased; // a rejected call has no answer
-        Ok(failure) = rejected => Err(failure),
-        answer = answered => answer,
+        Ok(failure) = &mut rejected => return Err(failure),
+        read = messages.only() => read,
+    };
+    match read {
+        Ok(message) => received(shared.calls.has_read(guard.id, message)).await,
+        Err(failure) => Err(guard.explained(rejected, failure).await),
     }
 }
 
@@ -195,14 +195,14 @@ async fn by_protocols(
         return reject(shared, parts, Some(body), failure).await;
     }
     let Some(method) = method else {
-        return answer(shared, parts, body).await;
+        return answer(shared, parts, body, None).await;
     };
     if method.kind != Kind::Unary {
         return stream(shared, parts, peer, body).await;
     }
     let size = known_size(&parts.headers);
     if let Some(_reserved) = size.and_then(|size| reserve(shared, size)) {
-        return answer(shared, parts, body).await;
+        return answer(shared, parts, body, None).await;
     }
     let deadline = deadline(&parts.headers);
     let opened = Opened {
@@ -223,11 +223,7 @@ async fn by_protocols(
                 shorten(&mut parts.headers, deadline);
             }
             parts.extensions.insert(Admitted(guard.id));
-            tokio::select! {
-                biased; // a rejected call has no answer
-                Ok(failure) = rejected => reject(shared, parts, None, failure).await,
-                response = answer(shared, parts.clone(), body) => response,
-            }
+            answer(shared, parts, body, Some((guard, rejected))).await
         }
         Err(failure) => reject(shared, parts, Some(body), failure).await,
     }
@@ -257,13 +253,36 @@ async fn stream(
 }
 
 /// Answers a request by its protocol. The library takes a body that cannot be read for an internal
-/// error, so that answer is replaced.
-async fn answer(shared: &Shared, parts: Parts, mut body: ReadAhead) -> Response<Body> {
-    let failure = body.failure();
-    let response = pass_on(shared, parts.clone(), body).await;
-    let Some(failure) = failure.get().cloned() else {
+/// error, so that answer is replaced. `admitted`: a call whose message Python has requested.
+async fn answer(
+    shared: &Shared,
+    parts: Parts,
+    mut body: ReadAhead,
+    mut admitted: Option<(Guard, oneshot::Receiver<Failure>)>,
+) -> Response<Body> {
+    let prefix = if is_prefixed(&parts.headers) {
+        PREFIX_BYTES
+    } else {
+        0
+    };
+    let failure = body.failure(shared.settings.max_message_bytes + prefix);
+    let rejection = async {
+        match &mut admitted {
+            Some((_, rejected)) => rejected.await.ok(),
+            None => None,
+        }
+    };
+    let response = tokio::select! {
+        biased; // a rejected call has no answer
+        Some(failure) = rejection => return reject(shared, parts, None, failure).await,
+        response = pass_on(shared, parts.clone(), body) => response,
+    };
+    let Some(mut failure) = failure.get().cloned() else {
         return response;
     };
+    if let Some((guard, rejected)) = admitted {
+        failure = guard.explained(rejected, failure).await;
+    }
     let version = parts.version;
     help::unread(reject(shared, parts, None, failure).await, version)
 }
@@ -295,7 +314,8 @@ async fn within<T>(
 
 /// Reserves room for a message that is read before its call is admitted, until the call is over.
 fn reserve(shared: &Shared, size: usize) -> Option<Reserved> {
-    let is_wanted = size <= shared.settings.read_ahead_bytes.max(SMALL_BYTES);
+    let most = shared.settings.read_ahead_bytes.max(SMALL_BYTES);
+    let is_wanted = size <= most.min(shared.settings.max_message_bytes);
     is_wanted.then(|| shared.calls.reserve(size)).flatten()
 }
 

@@ -81,6 +81,7 @@ def fail(call, error, headers, trailers, info=None):
 
 
 def unary(request_class, response_class, limit):
+    @refusing_broken_streams
     async def handle(call):
         if call.message is None and call.size is not None and call.size > limit:
             call.fail(Status(RESOURCE_EXHAUSTED, "the message is too large"))

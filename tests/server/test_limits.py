@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from typing import Any
 
 import grpc
 import pytest
 from bytepair.v1 import chat_pb2, chat_pb2_grpc, context_pb2, text_pb2, tokenizer_pb2
+from bytepair_server.config.settings import Settings
 from support.failures import failure
-from support.serving import RunningServer
+from support.serving import START_SECONDS, RunningServer
 from support.streaming import DecodeRequest, EncodeRequest, answers_of, decode_config, encode_config
 
 pytestmark = pytest.mark.slow  # it starts servers for few tests
@@ -269,13 +271,39 @@ def test_a_message_far_beyond_the_limits_is_rejected_before_it_is_read(
     assert failure(small.stub.Count, near).reason == "INPUT_TOO_LARGE"
 
 
-def test_a_message_that_decompresses_far_beyond_the_limits_is_rejected_by_grpc(
-    small: RunningServer,
+def test_a_message_that_decompresses_far_beyond_the_limits_is_rejected(
+    small: RunningServer, pytestconfig: pytest.Config
 ) -> None:
     """tonic #2484, grpc #41996: the limit applied to the compressed size."""
     bomb = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a" * (1 << 24))
     failed = failure(small.stub.Count, bomb, compression=grpc.Compression.Gzip)
-    assert failed.code is grpc.StatusCode.RESOURCE_EXHAUSTED
+    if pytestconfig.getoption("--transport") == "grpcio":
+        assert failed.code is grpc.StatusCode.RESOURCE_EXHAUSTED
+        return
+    assert (failed.code, failed.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INPUT_TOO_LARGE")
+    assert (failed.field, "size" in failed.metadata) == ("message", False)
+
+
+@pytest.mark.parametrize(("content_type", "field"), [("json", "request"), ("proto", "message")])
+def test_a_message_of_unstated_size_is_limited_in_the_same_way(
+    server: RunningServer, pytestconfig: pytest.Config, content_type: str, field: str
+) -> None:
+    if pytestconfig.getoption("--transport") == "grpcio":
+        pytest.skip("grpcio does not speak HTTP/1.1")
+    host, port = server.target.split(":")
+    head = (
+        "POST /bytepair.v1.TokenizerService/Count HTTP/1.1\r\nhost: a\r\n"
+        f"content-type: application/{content_type}\r\ntransfer-encoding: chunked\r\n\r\n"
+    )
+    counted = {"rpc": "Count", "reason": "INPUT_TOO_LARGE"}
+    before = server.metric("bytepair_errors_total", **counted)
+    with socket.create_connection((host, int(port)), START_SECONDS) as link:
+        size = 1 + Settings().max_message_bytes
+        link.sendall(head.encode() + b"%x\r\n" % size + bytes(size))
+        answer = b"".join(iter(lambda: link.recv(1 << 16), b""))
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert f'"message":"{field} has more than '.encode() in answer
+    server.wait_for_metric("bytepair_errors_total", before + 1, **counted)
 
 
 def test_metadata_beyond_the_limit_is_rejected_by_grpc(small: RunningServer) -> None:

@@ -95,7 +95,7 @@ def test_a_call_beyond_the_concurrent_streams_of_a_connection_waits(
             talk.call.cancel()
 
 
-@pytest.mark.parametrize(("over", "code"), [(-1, None), (0, None), (1, "RESOURCE_EXHAUSTED")])
+@pytest.mark.parametrize(("over", "code"), [(-1, None), (0, None), (1, "INVALID_ARGUMENT")])
 def test_the_size_of_a_message_is_its_decompressed_size(
     small: RunningServer, over: int, code: str | None
 ) -> None:

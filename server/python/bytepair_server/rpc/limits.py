@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from bytepair_server.errors import InputTooLarge
+from typing import Final
+
+from bytepair_server.errors import InputTooLarge, InvalidField, RequestRejected
+from bytepair_server.transport.interface import BrokenStream
+
+#: gRPC's status code for a message over the limit.
+RESOURCE_EXHAUSTED: Final = 8
 
 
 def check(field: str, size: int, limit: int, unit: str) -> None:
@@ -10,3 +16,10 @@ def check(field: str, size: int, limit: int, unit: str) -> None:
     plural, for people: "bytes", "ids"."""
     if size > limit:
         raise InputTooLarge(field, size, limit, unit)
+
+
+def unreadable(error: BrokenStream, field: str, limit: int, unit: str) -> RequestRejected:
+    """The error of a call whose message cannot be read, maybe because it exceeds `limit`."""
+    if error.code == RESOURCE_EXHAUSTED:
+        return InputTooLarge(field, None, limit, unit)
+    return InvalidField("message", str(error))

@@ -15,7 +15,8 @@ from typing import Any, Final, Self, TypeVar
 from bytepair_server.admission.limiter import Limiter
 from bytepair_server.auth.quotas import Quota
 from bytepair_server.config.settings import Settings
-from bytepair_server.errors import InputTooLarge, InvalidField, StreamIdle
+from bytepair_server.errors import InvalidField, StreamIdle
+from bytepair_server.rpc import limits
 from bytepair_server.rpc.options import Options
 from bytepair_server.rpc.outcome import Outcomes, Shared, trailers
 from bytepair_server.rpc.service import SERVICE_NAME
@@ -40,8 +41,6 @@ _KINDS: Final = {"CountStream": Kind.CLIENT_STREAM}
 _NOT_JSON: Final = (
     "streams have no JSON form; send Protocol Buffers, by content-type: application/connect+proto"
 )
-#: gRPC's status code for a message over the limit.
-RESOURCE_EXHAUSTED: Final = 8
 
 
 class OpenStream:
@@ -77,10 +76,8 @@ class OpenStream:
         if self._timer is not None:
             self._timer.cancel()
         if isinstance(error, BrokenStream):
-            if error.code == RESOURCE_EXHAUSTED:
-                limit = self._settings.max_message_bytes
-                raise InputTooLarge("message", None, limit, "bytes") from None
-            raise InvalidField("message", str(error)) from None
+            limit = self._settings.max_message_bytes
+            raise limits.unreadable(error, "message", limit, "bytes") from None
         if isinstance(error, asyncio.CancelledError) and self.idle:
             raise StreamIdle(self._idle_seconds) from None
 

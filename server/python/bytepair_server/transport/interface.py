@@ -98,7 +98,7 @@ class UnaryCall(Call, Protocol):
         """Read the message; None if there is none.
 
         Raises:
-            BrokenStream: The call ended before the message arrived.
+            BrokenStream: The message cannot be read.
         """
 
 

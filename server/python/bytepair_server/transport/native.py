@@ -51,7 +51,7 @@ MAX_STOP_SECONDS: Final = 4.0
 
 _OPENED, _MESSAGE, _END = _transport.OPENED, _transport.MESSAGE, _transport.END
 _CANCELLED, _WRITABLE = _transport.CANCELLED, _transport.WRITABLE
-_ENDED, _CLOSED = _transport.ENDED, _transport.CLOSED
+_BROKEN, _ENDED, _CLOSED = _transport.BROKEN, _transport.ENDED, _transport.CLOSED
 
 
 class NativeTransport:
@@ -187,8 +187,12 @@ class NativeUnaryCall(_transport.Call):
 
     def happened(self, kind: int, payload: Any) -> None:
         """Handle an event of this call."""
-        if kind == _MESSAGE and not self._reading.done():
+        if self._reading.done():
+            return
+        if kind == _MESSAGE:
             self._reading.set_result(payload)
+        elif kind == _BROKEN:
+            self._reading.set_exception(BrokenStream(*payload))
 
 
 class NativeStreamCall(_transport.Call):
