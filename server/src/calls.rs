@@ -7,22 +7,20 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
-use tokio::time::sleep_until;
 
 use crate::arrived::{Reading, reading};
 use crate::call::{
-    Answer, CANCELLED, Closed, Command, Event, Failure, INVALID_ARGUMENT, Opened, PREFIX_BYTES,
-    Pairs, RESOURCE_EXHAUSTED, Started, prefixed,
+    Answer, CANCELLED, Closed, Command, Event, Failure, Opened, PREFIX_BYTES, Pairs, Started,
+    prefixed,
 };
 use crate::commands::Commands;
 use crate::events::Events;
+use crate::guard::Guard;
 use crate::messages::Messages;
 use crate::outgoing::Outgoing;
 use crate::peer::Unsent;
@@ -282,6 +280,18 @@ impl Calls {
         );
     }
 
+    /// Ends a call that its HTTP side has dropped, and tells Python unless it is over.
+    pub fn end(&self, id: u64) {
+        let slot = self.slots.lock().remove(&id);
+        if let Some(slot) = slot {
+            if slot.is_ending {
+                self.push(id, Event::Ended);
+            } else {
+                self.events.push_cancelled(id);
+            }
+        }
+    }
+
     /// Counts a call that has no valid credentials.
     pub fn count_as_abandoned(&self, id: u64) {
         if let Some(Slot {
@@ -316,67 +326,12 @@ impl Drop for Reserved {
     }
 }
 
-/// Tells Python that a call was dropped, unless it is over.
-pub struct Guard {
-    calls: Arc<Calls>,
-    pub id: u64,
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        let slot = self.calls.slots.lock().remove(&self.id);
-        if let Some(slot) = slot {
-            if slot.is_ending {
-                self.calls.push(self.id, Event::Ended);
-            } else {
-                self.calls.events.push_cancelled(self.id);
-            }
-        }
-    }
-}
-
-impl Guard {
-    /// Tells Python that the message of a call that `unread` started cannot be read. Returns its failure.
-    pub async fn explained(&self, by: oneshot::Receiver<Failure>, failure: Failure) -> Failure {
-        if !matches!(failure.code, INVALID_ARGUMENT | RESOURCE_EXHAUSTED) || by.is_terminated() {
-            return failure;
-        }
-        let broken = Event::Broken(failure.code, failure.message.clone());
-        self.calls.push(self.id, broken);
-        by.await.unwrap_or(failure)
-    }
-
-    /// Drops it at the deadline, even while HTTP asks for no answer because the caller reads none.
-    pub fn until(self, deadline: Option<Instant>) -> Guarded {
-        let Some(deadline) = deadline else {
-            return Guarded::Forever(self);
-        };
-        Guarded::Until(tokio::spawn(async move {
-            let _guard = self;
-            sleep_until(deadline.into()).await;
-        }))
-    }
-}
-
-/// A guard that is dropped with this, or earlier.
-pub enum Guarded {
-    Forever(Guard),
-    Until(JoinHandle<()>),
-}
-
-impl Drop for Guarded {
-    fn drop(&mut self) {
-        if let Guarded::Until(timer) = self {
-            timer.abort();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
 
     use super::*;
+    use crate::call::INVALID_ARGUMENT;
     use crate::events::tests::opened;
     use crate::settings::STREAM_READ_AHEAD_BYTES;
 

@@ -25,7 +25,8 @@ use tower_service::Service as _;
 
 use crate::body::{self, ReadAhead, Recounted};
 use crate::call::{Answer, Failure, Opened, PREFIX_BYTES, Pairs, Started, add_pairs};
-use crate::calls::{Calls, Guarded};
+use crate::calls::Calls;
+use crate::guard::Guarded;
 use crate::gzip::inflate;
 use crate::messages::Messages;
 use crate::outgoing::Outgoing;

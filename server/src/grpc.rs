@@ -17,7 +17,7 @@ use crate::body::Body;
 use crate::call::{
     Answer, DEADLINE_EXCEEDED, Failure, PREFIX_BYTES, Pairs, Started, UNIMPLEMENTED, add_pairs,
 };
-use crate::calls::{Guard, Guarded};
+use crate::guard::{Guard, Guarded};
 use crate::gzip::deflate;
 use crate::peer::Unsent;
 use crate::settings::{COMPRESS_FROM_BYTES, COMPRESS_UP_TO_BYTES};

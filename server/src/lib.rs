@@ -19,6 +19,7 @@ pub mod events;
 pub mod fields;
 pub mod files;
 pub mod grpc;
+mod guard;
 pub mod gzip;
 mod help;
 mod linger;

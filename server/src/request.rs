@@ -13,10 +13,11 @@ use tokio::sync::oneshot;
 
 use crate::body::{Body, ReadAhead};
 use crate::call::{Answer, Failure, Opened, PREFIX_BYTES, RESOURCE_EXHAUSTED, UNIMPLEMENTED};
-use crate::calls::{Guard, Reserved};
+use crate::calls::Reserved;
 use crate::connect::{Admitted, Kind, Method, Rejected, Requests};
 use crate::connection::Shared;
 use crate::grpc::{self, Grpc};
+use crate::guard::Guard;
 use crate::help;
 use crate::messages::Messages;
 use crate::peer::{Held, Peer};
@@ -174,7 +175,7 @@ async fn unary(
     };
     match read {
         Ok(message) => received(shared.calls.has_read(guard.id, message)).await,
-        Err(failure) => Err(guard.explained(rejected, failure).await),
+        Err(failure) => Err(guard.report(rejected, failure).await),
     }
 }
 
@@ -260,11 +261,7 @@ async fn answer(
     mut body: ReadAhead,
     mut admitted: Option<(Guard, oneshot::Receiver<Failure>)>,
 ) -> Response<Body> {
-    let prefix = if is_prefixed(&parts.headers) {
-        PREFIX_BYTES
-    } else {
-        0
-    };
+    let prefix = usize::from(is_prefixed(&parts.headers)) * PREFIX_BYTES;
     let failure = body.failure(shared.settings.max_message_bytes + prefix);
     let rejection = async {
         match &mut admitted {
@@ -281,7 +278,7 @@ async fn answer(
         return response;
     };
     if let Some((guard, rejected)) = admitted {
-        failure = guard.explained(rejected, failure).await;
+        failure = guard.report(rejected, failure).await;
     }
     let version = parts.version;
     help::unread(reject(shared, parts, None, failure).await, version)

@@ -15,13 +15,13 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from bytepair_server.transport.interface import (
-    BrokenStream,
     Kind,
     Limits,
     Method,
     Setup,
     Status,
     TlsFiles,
+    UnreadableMessage,
 )
 from bytepair_server.transport.native import NativeTransport
 from connectrpc.conformance.v1 import server_compat_pb2 as compat
@@ -81,7 +81,7 @@ def fail(call, error, headers, trailers, info=None):
 
 
 def unary(request_class, response_class, limit):
-    @refusing_broken_streams
+    @refusing_unreadable_messages
     async def handle(call):
         if call.message is None and call.size is not None and call.size > limit:
             call.fail(Status(RESOURCE_EXHAUSTED, "the message is too large"))
@@ -149,26 +149,26 @@ class Answers:
         await self.finish(requests)
 
 
-def refusing_broken_streams(handle):
+def refusing_unreadable_messages(handle):
     """Report errors in the messages to the caller, as the transport detects them."""
 
     async def handle_whole(call):
         try:
             await handle(call)
-        except BrokenStream as error:
+        except UnreadableMessage as error:
             call.fail(Status(error.code, str(error)))
 
     return handle_whole
 
 
-@refusing_broken_streams
+@refusing_unreadable_messages
 async def server_stream(call):
     request = parse(call, await call.read(), pb.ServerStreamRequest)
     answers = Answers(call, pb.ServerStreamResponse)
     await answers.rest(request.response_definition, [request])
 
 
-@refusing_broken_streams
+@refusing_unreadable_messages
 async def client_stream(call):
     requests = []
     while (raw := await call.read()) is not None:
@@ -176,7 +176,7 @@ async def client_stream(call):
     await respond(call, requests, pb.ClientStreamResponse)
 
 
-@refusing_broken_streams
+@refusing_unreadable_messages
 async def bidi_stream(call):
     requests, answers = [], Answers(call, pb.BidiStreamResponse)
     is_duplex = False

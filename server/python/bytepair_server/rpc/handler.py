@@ -22,7 +22,7 @@ from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.methods import METHODS, Rpc
 from bytepair_server.rpc.outcome import Outcomes, Shared
 from bytepair_server.rpc.service import Service
-from bytepair_server.transport.interface import BrokenStream, Kind, Method, UnaryCall
+from bytepair_server.transport.interface import Kind, Method, UnaryCall, UnreadableMessage
 
 #: Maximum elements (see `methods.Read`) of a request that is computed on the event loop. An
 #: element of two bytes can cost 25 µs: an item that fails.
@@ -132,7 +132,7 @@ class UnaryHandlers:
                 if raw is None:
                     try:
                         raw = await slot.read(incoming.read())
-                    except BrokenStream as error:
+                    except UnreadableMessage as error:
                         limit = ("message", shared.settings.max_message_bytes, "bytes")
                         if incoming.is_json and limit[1] > json.MAX_BYTES:
                             limit = ("request", json.MAX_BYTES, "bytes of JSON")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from bytepair_server.errors import InputTooLarge, InvalidField, RequestRejected
-from bytepair_server.transport.interface import BrokenStream
+from bytepair_server.transport.interface import UnreadableMessage
 
 #: gRPC's status code for a message over the limit.
 RESOURCE_EXHAUSTED: Final = 8
@@ -18,7 +18,7 @@ def check(field: str, size: int, limit: int, unit: str) -> None:
         raise InputTooLarge(field, size, limit, unit)
 
 
-def unreadable(error: BrokenStream, field: str, limit: int, unit: str) -> RequestRejected:
+def unreadable(error: UnreadableMessage, field: str, limit: int, unit: str) -> RequestRejected:
     """The error of a call whose message cannot be read, maybe because it exceeds `limit`."""
     if error.code == RESOURCE_EXHAUSTED:
         return InputTooLarge(field, None, limit, unit)

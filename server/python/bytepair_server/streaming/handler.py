@@ -23,7 +23,7 @@ from bytepair_server.rpc.service import SERVICE_NAME
 from bytepair_server.streaming.decode import DecodeSession
 from bytepair_server.streaming.session import Session, timed
 from bytepair_server.streaming.text import CountSession, EncodeSession, SplitSession
-from bytepair_server.transport.interface import BrokenStream, Kind, Method, StreamCall
+from bytepair_server.transport.interface import Kind, Method, StreamCall, UnreadableMessage
 
 T = TypeVar("T")
 Handler = Callable[[StreamCall], Coroutine[Any, Any, None]]
@@ -75,7 +75,7 @@ class OpenStream:
         self.set_held_bytes(0)
         if self._timer is not None:
             self._timer.cancel()
-        if isinstance(error, BrokenStream):
+        if isinstance(error, UnreadableMessage):
             limit = self._settings.max_message_bytes
             raise limits.unreadable(error, "message", limit, "bytes") from None
         if isinstance(error, asyncio.CancelledError) and self.idle:

@@ -21,7 +21,6 @@ from grpc.aio import AbortError
 from bytepair_server.transport import ports
 from bytepair_server.transport.interface import (
     AtOnce,
-    BrokenStream,
     Kind,
     Limits,
     Method,
@@ -29,6 +28,7 @@ from bytepair_server.transport.interface import (
     Status,
     TlsFiles,
     Trailers,
+    UnreadableMessage,
 )
 
 Context = grpc.aio.ServicerContext[bytes, bytes]
@@ -230,7 +230,7 @@ class _StreamCall(_Call):
         try:
             raw = await self._context.read()
         except AbortError as error:
-            raise BrokenStream(_CANCELLED, "the call was ended") from error
+            raise UnreadableMessage(_CANCELLED, "the call was ended") from error
         except grpc.aio.InternalError:
             raise asyncio.CancelledError from None  # the caller is gone
         return None if raw is _END else raw

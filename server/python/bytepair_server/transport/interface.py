@@ -98,7 +98,7 @@ class UnaryCall(Call, Protocol):
         """Read the message; None if there is none.
 
         Raises:
-            BrokenStream: The message cannot be read.
+            UnreadableMessage: The message cannot be read.
         """
 
 
@@ -112,7 +112,7 @@ class StreamCall(Call, Protocol):
             at_once: The transport may call it with arriving messages and send its answers without
                 waking the waiting task. `read` returns the first message without such an answer.
         Raises:
-            BrokenStream: The messages cannot be read.
+            UnreadableMessage: The messages cannot be read.
         """
 
     async def write(self, message: bytes) -> None:
@@ -127,7 +127,7 @@ class StreamCall(Call, Protocol):
         the caller has disconnected."""
 
 
-class BrokenStream(Exception):
+class UnreadableMessage(Exception):
     """A message cannot be read, or the call was ended while it was read.
 
     Attributes:

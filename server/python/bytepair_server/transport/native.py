@@ -19,11 +19,11 @@ from bytepair_server import _transport
 from bytepair_server.transport import ports
 from bytepair_server.transport.interface import (
     AtOnce,
-    BrokenStream,
     Kind,
     Setup,
     TlsFiles,
     Trailers,
+    UnreadableMessage,
 )
 
 #: Maximum events that one round of the event loop processes.
@@ -192,7 +192,7 @@ class NativeUnaryCall(_transport.Call):
         if kind == _MESSAGE:
             self._reading.set_result(payload)
         elif kind == _BROKEN:
-            self._reading.set_exception(BrokenStream(*payload))
+            self._reading.set_exception(UnreadableMessage(*payload))
 
 
 class NativeStreamCall(_transport.Call):
@@ -239,7 +239,7 @@ class NativeStreamCall(_transport.Call):
             return message
         if kind == _END:
             return None
-        raise BrokenStream(*payload)
+        raise UnreadableMessage(*payload)
 
     def begin(self, headers: Trailers = ()) -> None:
         """Send headers before the first answer. Otherwise `write` sends them."""
