@@ -305,6 +305,7 @@ def test_encoding_needs_the_ceiling_and_counting_does_not(server: RunningServer)
     assert stub(server).CountChat(chat_pb2.CountChatRequest(**request)).count
     info = failure(stub(server).EncodeChat, chat_pb2.EncodeChatRequest(**request))
     assert info.reason == "CHAT_FORMAT_NOT_PERMITTED"
+    assert "formats in its table of [ceiling]" in info.message
     request |= {"encoding": "o200k_base", "format": "openai-chat"}
     info = failure(stub(server).EncodeChat, chat_pb2.EncodeChatRequest(**request))
     # No permission helps: the format can only count.

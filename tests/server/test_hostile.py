@@ -115,7 +115,7 @@ def test_a_message_with_an_excessive_length_is_rejected_before_it_arrives(
 def test_no_more_of_a_message_is_decompressed_than_the_limit(attacked: RunningServer) -> None:
     """Otherwise its end, which is missing, would be the error."""
     bomb = http2.message(gzip.compress(bytes(1 << 23))[:-8], compressed=True)
-    assert status_of(attacked, bomb, encoding="gzip") == "3"  # as above
+    assert status_of(attacked, bomb, encoding="gzip") == "3"  # INVALID_ARGUMENT
 
 
 def test_a_malformed_request_is_an_invalid_argument(attacked: RunningServer) -> None:

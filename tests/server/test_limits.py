@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +10,8 @@ import pytest
 from bytepair.v1 import chat_pb2, chat_pb2_grpc, context_pb2, text_pb2, tokenizer_pb2
 from bytepair_server.config.settings import Settings
 from support.failures import failure
-from support.serving import START_SECONDS, RunningServer
+from support.plain_http import ask
+from support.serving import RunningServer
 from support.streaming import DecodeRequest, EncodeRequest, answers_of, decode_config, encode_config
 
 pytestmark = pytest.mark.slow  # it starts servers for few tests
@@ -268,7 +268,9 @@ def test_a_message_far_beyond_the_limits_is_rejected_before_it_is_read(
     assert (failed.code, failed.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INPUT_TOO_LARGE")
     assert (failed.field, failed.metadata["size"]) == ("message", str(far.ByteSize()))
     near = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a" * (1 << 16))
-    assert failure(small.stub.Count, near).reason == "INPUT_TOO_LARGE"
+    failed = failure(small.stub.Count, near)
+    assert (failed.reason, failed.field) == ("INPUT_TOO_LARGE", "text")
+    assert "the operator's max_input_bytes decides this limit" in failed.message
 
 
 def test_a_message_that_decompresses_far_beyond_the_limits_is_rejected(
@@ -290,19 +292,20 @@ def test_a_message_of_unstated_size_is_limited_in_the_same_way(
 ) -> None:
     if pytestconfig.getoption("--transport") == "grpcio":
         pytest.skip("grpcio does not speak HTTP/1.1")
-    host, port = server.target.split(":")
-    head = (
-        "POST /bytepair.v1.TokenizerService/Count HTTP/1.1\r\nhost: a\r\n"
-        f"content-type: application/{content_type}\r\ntransfer-encoding: chunked\r\n\r\n"
-    )
     counted = {"rpc": "Count", "reason": "INPUT_TOO_LARGE"}
     before = server.metric("bytepair_errors_total", **counted)
-    with socket.create_connection((host, int(port)), START_SECONDS) as link:
-        size = 1 + Settings().max_message_bytes
-        link.sendall(head.encode() + b"%x\r\n" % size + bytes(size))
-        answer = b"".join(iter(lambda: link.recv(1 << 16), b""))
-    assert answer.startswith(b"HTTP/1.1 400 ")
-    assert f'"message":"{field} has more than '.encode() in answer
+    size = 1 + Settings().max_message_bytes
+    chunk = b"%x\r\n" % size + bytes(size)
+    answer = ask(
+        server.target,
+        "/bytepair.v1.TokenizerService/Count",
+        "POST",
+        chunk,
+        content_type=f"application/{content_type}",
+        transfer_encoding="chunked",
+    )
+    assert answer.status == 400
+    assert f'"message":"{field} has more than '.encode() in answer.body
     server.wait_for_metric("bytepair_errors_total", before + 1, **counted)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import socket
 from collections import Counter
 from typing import Any
 
@@ -13,7 +12,8 @@ from bytepair.v1 import chat_pb2, text_pb2, token_pb2, tokenizer_pb2
 from bytepair_server.errors import InvalidField, InvalidText
 from bytepair_server.rpc import wire
 from google.protobuf.message import Message
-from support.serving import START_SECONDS, RunningServer
+from support.plain_http import ask
+from support.serving import RunningServer
 from support.streaming import (
     CountRequest,
     DecodeRequest,
@@ -178,8 +178,8 @@ def test_damaged_streams_never_cause_a_server_error(server: RunningServer) -> No
 @pytest.mark.parametrize(
     ("content_type", "status", "code"),
     [
-        ("json", "400 Bad Request", '"code":"invalid_argument"'),
-        ("grpc-web+proto", "200 OK", "grpc-status: 3\r\n"),
+        ("json", 400, '"code":"invalid_argument"'),
+        ("grpc-web+proto", 200, "grpc-status: 3\r\n"),
     ],
 )
 def test_a_malformed_chunk_is_an_invalid_argument(
@@ -187,22 +187,23 @@ def test_a_malformed_chunk_is_an_invalid_argument(
     pytestconfig: pytest.Config,
     chunk: bytes,
     content_type: str,
-    status: str,
+    status: int,
     code: str,
 ) -> None:
     if pytestconfig.getoption("--transport") == "grpcio":
         pytest.skip("grpcio does not speak HTTP/1.1")
-    host, port = server.target.split(":")
-    head = (
-        "POST /bytepair.v1.TokenizerService/Count HTTP/1.1\r\nhost: a\r\n"
-        f"content-type: application/{content_type}\r\ntransfer-encoding: chunked\r\n\r\n"
+    answer = ask(
+        server.target,
+        "/bytepair.v1.TokenizerService/Count",
+        "POST",
+        chunk,
+        content_type=f"application/{content_type}",
+        transfer_encoding="chunked",
     )
-    with socket.create_connection((host, int(port)), START_SECONDS) as link:
-        link.sendall(head.encode() + chunk)
-        answer = b"".join(iter(lambda: link.recv(1 << 16), b"")).decode("latin-1")
-    assert answer.startswith(f"HTTP/1.1 {status}\r\n")
-    assert code in answer
-    assert "the request cannot be read: " in answer
+    assert answer.status == status
+    assert answer.headers["connection"] == "close"
+    assert code in answer.headers.get("grpc-status", "") + answer.body.decode("latin-1")
+    assert b"the request cannot be read: " in answer.body or "grpc-message" in answer.headers
 
 
 def test_text_that_is_not_utf8_is_found_in_maps_and_in_a_bounded_number_of_elements() -> None:

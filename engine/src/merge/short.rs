@@ -1,8 +1,8 @@
 //! The parts of a short piece during merging, in small arrays.
 //!
 //! Each merge depends on the one before it, so what counts is how soon its result is known. The
-//! neighbours of a part come from a bit mask, and the lowest rank from single words: a vector would
-//! wait until the ranks that were just written reach the cache.
+//! neighbours of a part are found in a bit mask. The lowest rank is found by comparing single
+//! words: loading a vector would wait until the ranks just written have reached the cache.
 
 use crate::merge::NO_RANK;
 use crate::vocabulary::Vocabulary;
@@ -11,7 +11,7 @@ use crate::vocabulary::short_table::Key;
 /// Maximum length of a short piece, in bytes. A mask has one bit more.
 pub const SHORT: usize = 63;
 
-/// Number of joins of which `lowest` reads whole groups.
+/// Number of joins that `lowest` compares in one step.
 const GROUP: usize = 8;
 
 /// The parts in their initial positions. A part that is merged into the one before it is no longer

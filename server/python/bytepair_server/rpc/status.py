@@ -270,8 +270,8 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
     errors.FormatNotPermitted: _row(
         Code.PERMISSION_DENIED,
         "CHAT_FORMAT_NOT_PERMITTED",
-        "this caller may not use the chat format {format}: formats in the caller's table of "
-        "[ceiling] in the server's configuration does not name it",
+        "this caller may not use the chat format {format}: formats in its table of [ceiling] in "
+        "the server's configuration does not name it",
         "format",
         field="format",
     ),
