@@ -52,7 +52,24 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Padded to every possible index, so that lookups need no bounds check.
     blocks.resize(BLOCK << 8, 0);
     let folder = env::var("OUT_DIR")?;
+    fs::write(Path::new(&folder).join("class_rows"), rows(&classes))?;
     fs::write(Path::new(&folder).join("class_index"), index)?;
     fs::write(Path::new(&folder).join("class_blocks"), blocks)?;
     Ok(())
+}
+
+/// Returns the rows of `class.rs`: for each 64 code points of up to three bytes in UTF-8, three rows of
+/// 16 bytes. A row has two sets of classes, one in each half of its bytes: bit h of half-byte l is set
+/// if code point 16 h + l of the 64 is in the set.
+fn rows(classes: &[u8]) -> Vec<u8> {
+    let mut rows = Vec::new();
+    for group in classes[..1 << 16].chunks(64) {
+        for sets in [[&[1][..], &[2]], [&[3], &[4]], [&[5, 8, 9], &[]]] {
+            rows.extend((0..16).map(|low| {
+                let bits = (0..8).filter(|bit| sets[bit / 4].contains(&group[bit % 4 * 16 + low]));
+                bits.map(|bit| 1 << bit).sum::<u8>()
+            }));
+        }
+    }
+    rows
 }

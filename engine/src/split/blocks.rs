@@ -17,24 +17,23 @@
 //!   one.
 //!
 //! Each rule needs the kinds of a byte and its neighbours, so a shift and a few logical operations
-//! decide all 64 bytes. Most Chinese and Korean letters are found so too; other non-ASCII
-//! characters are added to the masks one by one. Cases that depend on more than neighbours end the
-//! block early and are left to `piece_end`: non-ASCII numbers and spaces, blanks between newlines,
-//! an uppercase letter after a caseless one, a mark after P, `/` after a newline, a pre-token as
+//! decide all 64 bytes. Most Chinese and Korean letters are found so too; `wide` finds the classes of
+//! other non-ASCII characters. Cases that depend on more than neighbours end the block early and
+//! are left to `piece_end`: non-ASCII numbers and spaces, blanks between newlines, an uppercase
+//! letter after a caseless one, a mark after P, `/` after a newline, a pre-token as
 //! long as a block, and the last pre-token of the text.
 
 mod contractions;
+mod wide;
 
 use super::Ends;
 #[cfg(target_arch = "x86_64")]
 use super::bytes::{Avx2, has_avx2};
 use super::bytes::{BLOCK, InstructionSet, Kinds, Plain};
-use super::class::{
-    CASELESS, ClassSet, LETTERS, LOWER, MARK, NEWLINE, NUMBER, SPACE, UPPER, char_at,
-};
 use super::piece::piece_end;
 use super::rules::*;
 use contractions::{leading_contractions, trailing_contractions};
+use wide::Wide;
 
 /// Replaces `ends` by the ends of the next pre-tokens from byte `start`.
 pub fn fill<F: Family>(text: &[u8], start: usize, ends: &mut Ends) {
@@ -57,10 +56,8 @@ fn fill_by<F: Family, I: InstructionSet>(text: &[u8], start: usize, ends: &mut E
     ends.clear();
     let mut at = start;
     while at < text.len() && ends.room() >= BLOCK {
-        // In patterns with case, a block does not pay for runs of characters read one by one.
         let rest = &text[at..];
-        let is_cased = F::RULES.word == Word::Cased;
-        if rest.len() > 8 && rest[0] < 0x80 && !(is_cased && (0x80..0xe4).contains(&rest[1])) {
+        if pays::<F, I>(rest) {
             let mut padded = [0; BLOCK];
             let block = rest.first_chunk().unwrap_or_else(|| {
                 padded[..rest.len()].copy_from_slice(rest);
@@ -78,11 +75,19 @@ fn fill_by<F: Family, I: InstructionSet>(text: &[u8], start: usize, ends: &mut E
     }
 }
 
-/// Letters, and marks as part of words.
-const CASED_LETTERS: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS, MARK]);
-
-/// Classes that end the decided part of a block at a non-ASCII character.
-const UNDECIDED: ClassSet = ClassSet::of(&[NUMBER, SPACE, NEWLINE]);
+/// Returns whether a block is likely to be faster than `piece_end`. It is not if its first pre-token
+/// is longer, or if most of its characters are classified one by one.
+#[inline(always)]
+fn pays<F: Family, I: InstructionSet>(rest: &[u8]) -> bool {
+    let (&[first, second, ..], 9..) = (rest, rest.len()) else {
+        return false;
+    };
+    match (I::SHUFFLES, F::RULES.word) {
+        (true, _) => matches!(first, ..0x80 | 0xc3..0xe3),
+        (false, Word::Letters) => first < 0x80,
+        (false, Word::Cased) => first < 0x80 && !(0x80..0xe4).contains(&second),
+    }
+}
 
 /// Returns a mask of the lowest `count` bits.
 #[inline(always)]
@@ -118,7 +123,7 @@ impl Block {
             known: len,
         };
         if block.kinds.wide != 0 {
-            block.add_wide::<F>(text, at);
+            block.add_wide::<F, I>(text, at, bytes);
         }
         block
     }
@@ -129,45 +134,50 @@ impl Block {
         self.known = self.known.min(i + 1);
     }
 
+    /// Leaves the starts of pre-tokens from the first character of a mask on undecided.
+    #[inline(always)]
+    fn forget_at(&mut self, mask: u64) {
+        self.known = self.known.min(mask.trailing_zeros() as usize);
+    }
+
     /// Adds non-ASCII characters to the masks. The first number or space ends the known part.
     #[inline(always)]
-    fn add_wide<F: Family>(&mut self, text: &[u8], at: usize) {
+    fn add_wide<F: Family, I: InstructionSet>(
+        &mut self,
+        text: &[u8],
+        at: usize,
+        bytes: &[u8; BLOCK],
+    ) {
         let Kinds { wide, trailing, .. } = self.kinds;
-        let caseless = self.kinds.caseless;
-        // A character that extends beyond the block is not known.
-        self.known = self
-            .known
-            .min((caseless & !low_bits(BLOCK - 2)).trailing_zeros() as usize);
-        let is_cased = F::RULES.word == Word::Cased;
-        let letters = if is_cased { CASED_LETTERS } else { LETTERS };
-        // Marks first bytes only, so that no iteration depends on the one before it.
-        let (mut letter, mut upper, mut lower, mut mark) = (caseless, 0, 0, 0);
-        let mut firsts = wide & !trailing & !caseless & low_bits(self.known);
-        while firsts != 0 {
-            let i = firsts.trailing_zeros() as usize;
-            let Some(seen) = char_at(text, at + i) else {
-                break;
+        let leading = wide & !trailing;
+        // A character that may extend beyond the block is not known.
+        self.forget_at(leading & !low_bits(BLOCK - 2));
+        let firsts = leading & !self.kinds.caseless & low_bits(self.known);
+        let mut found = Wide::of::<I>(text, at, bytes, firsts);
+        self.forget_at(found.undecided);
+        found.caseless |= self.kinds.caseless;
+        if F::RULES.word != Word::Cased {
+            let caseless = found.upper | found.lower | found.caseless;
+            found = Wide {
+                caseless,
+                ..Wide::default()
             };
-            if UNDECIDED.has(seen.class) || i + seen.len > BLOCK {
-                self.known = i;
-                break;
-            }
-            let if_so = |is_so: bool| (is_so as u64) << i;
-            letter |= if_so(letters.has(seen.class));
-            if is_cased {
-                upper |= if_so(seen.class == UPPER);
-                lower |= if_so(seen.class == LOWER);
-                mark |= if_so(seen.class == MARK);
-            }
-            firsts &= firsts - 1;
         }
+        let Wide {
+            upper,
+            lower,
+            caseless,
+            mark,
+            ..
+        } = found;
+        let letter = upper | lower | caseless | mark;
         // The carry runs through the trailing bytes of each character and ends after it.
         let past = |firsts: u64| trailing.wrapping_add(firsts << 1);
         let whole = |firsts: u64| firsts | trailing & !past(firsts);
         self.kinds.upper |= whole(upper);
         self.kinds.lower |= whole(lower);
         self.mark = whole(mark);
-        self.caseless = whole(letter & !(upper | lower));
+        self.caseless = whole(caseless | mark);
         // A P is a run of its own after these, or at the start of the block.
         let other = self.kinds.upper | self.kinds.lower | self.caseless | self.kinds.digit;
         let before = other | self.kinds.newline | self.kinds.blank & !self.kinds.space;

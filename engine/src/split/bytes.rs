@@ -57,6 +57,9 @@ impl Kinds {
 
 /// A set of processor instructions that classify the bytes of a block.
 pub trait InstructionSet {
+    /// Whether bytes can be looked up in a row of 16.
+    const SHUFFLES: bool = false;
+
     /// Returns a mask of the bytes from `low` to `high`, which must not be all bytes.
     fn between(block: &[u8; BLOCK], low: u8, high: u8) -> u64;
 }
@@ -103,8 +106,10 @@ pub fn has_avx2() -> bool {
 #[cfg(target_arch = "x86_64")]
 macro_rules! between_by_vectors {
     ($set:ty, $features:literal, $vector:ident, $mask:ty, $load:ident, $all:ident, $add:ident,
-     $greater:ident, $bits:ident) => {
+     $greater:ident, $bits:ident, $shuffles:literal) => {
         impl InstructionSet for $set {
+            const SHUFFLES: bool = $shuffles;
+
             #[inline(always)]
             fn between(block: &[u8; BLOCK], low: u8, high: u8) -> u64 {
                 use std::arch::x86_64::*;
@@ -132,13 +137,58 @@ macro_rules! between_by_vectors {
 #[cfg(target_arch = "x86_64")]
 between_by_vectors! {
     Plain, "sse2", __m128i, u16, _mm_loadu_si128, _mm_set1_epi8, _mm_add_epi8, _mm_cmpgt_epi8,
-    _mm_movemask_epi8
+    _mm_movemask_epi8, false
 }
 
 #[cfg(target_arch = "x86_64")]
 between_by_vectors! {
     Avx2, "avx2", __m256i, u32, _mm256_loadu_si256, _mm256_set1_epi8, _mm256_add_epi8,
-    _mm256_cmpgt_epi8, _mm256_movemask_epi8
+    _mm256_cmpgt_epi8, _mm256_movemask_epi8, true
+}
+
+/// Returns masks of the bytes whose lower six bits are in the two sets of each row of
+/// `class::rows_of`; None if the instructions cannot shuffle.
+#[inline(always)]
+pub fn members<I: InstructionSet>(
+    block: &[u8; BLOCK],
+    rows: &[[u8; 16]; 3],
+) -> Option<[[u64; 2]; 3]> {
+    #[cfg(target_arch = "x86_64")]
+    if I::SHUFFLES {
+        let mut masks = [[0; 2]; 3];
+        for (i, bytes) in block.as_chunks().0.iter().enumerate() {
+            // SAFETY: only `Avx2` shuffles, which is used where the processor has the features.
+            let found = unsafe { members_of_half(bytes, rows) };
+            for (mask, found) in masks.iter_mut().flatten().zip(found.as_flattened()) {
+                *mask |= u64::from(*found) << (i * 32);
+            }
+        }
+        return Some(masks);
+    }
+    None
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+fn members_of_half(bytes: &[u8; 32], rows: &[[u8; 16]; 3]) -> [[u32; 2]; 3] {
+    use std::arch::x86_64::*;
+    // SAFETY: the vector is as long as the bytes.
+    let bytes = unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) };
+    let low = _mm256_and_si256(bytes, _mm256_set1_epi8(0x0f));
+    let high = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), _mm256_set1_epi8(0x03));
+    // 1 << high, for one set and, in the upper half of a byte, for the other.
+    let bit = _mm256_shuffle_epi8(_mm256_set1_epi32(0x0804_0201), high);
+    let bits = [bit, _mm256_slli_epi16::<4>(bit)];
+    rows.map(|row| {
+        // SAFETY: the vector is as long as the row.
+        let row = unsafe { _mm_loadu_si128(row.as_ptr().cast()) };
+        let sets = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(row), low);
+        bits.map(|bit| {
+            let has = _mm256_cmpeq_epi8(_mm256_and_si256(sets, bit), bit);
+            _mm256_movemask_epi8(has) as u32
+        })
+    })
 }
 
 #[cfg(test)]

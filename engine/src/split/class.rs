@@ -9,6 +9,16 @@ static INDEX: [u8; 0x110000 / 128] = *include_bytes!(concat!(env!("OUT_DIR"), "/
 /// Class numbers in rows of 128.
 static BLOCKS: [u8; 256 * 128] = *include_bytes!(concat!(env!("OUT_DIR"), "/class_blocks"));
 
+/// For each 64 code points, three rows of two sets, as in `build.rs`: upper and lower case, letters
+/// without case and marks, those that are `UNDECIDED` and none.
+static ROWS: [u8; 1024 * 48] = *include_bytes!(concat!(env!("OUT_DIR"), "/class_rows"));
+
+/// Returns the rows of the code points from 64 × `group`, up to U+FFFF.
+#[inline(always)]
+pub fn rows_of(group: usize) -> &'static [[u8; 16]; 3] {
+    &ROWS.as_chunks().0.as_chunks().0[group]
+}
+
 /// A class number, as in `build.rs`. Below 16, so that a set of classes fits in a `u16`.
 pub type Class = u8;
 
@@ -62,6 +72,8 @@ impl ClassSet {
 pub const LETTERS: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS]);
 /// `\s`.
 pub const WHITESPACE: ClassSet = ClassSet::of(&[SPACE, NEWLINE]);
+/// The classes that end the decided part of a block at a non-ASCII character.
+pub const UNDECIDED: ClassSet = ClassSet::of(&[NUMBER, SPACE, NEWLINE]);
 /// `[^\s\p{L}\p{N}]`.
 pub const NEITHER: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS, NUMBER, SPACE, NEWLINE]).not();
 

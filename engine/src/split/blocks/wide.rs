@@ -1,0 +1,112 @@
+//! The classes of a block's non-ASCII characters.
+
+use super::super::bytes::{BLOCK, InstructionSet, members};
+use super::super::class::{CASELESS, LOWER, MARK, UNDECIDED, UPPER, char_at, rows_of};
+
+/// Masks of the first bytes of characters, by class.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Wide {
+    pub upper: u64,
+    pub lower: u64,
+    pub caseless: u64,
+    pub mark: u64,
+    /// Numbers and white space, and a character of four bytes that extends beyond the block.
+    pub undecided: u64,
+}
+
+impl Wide {
+    /// Classifies the characters of a block, which starts at byte `at` of the text. `firsts` is the
+    /// mask of their first bytes.
+    #[inline(always)]
+    pub fn of<I: InstructionSet>(
+        text: &[u8],
+        at: usize,
+        bytes: &[u8; BLOCK],
+        mut firsts: u64,
+    ) -> Self {
+        let mut wide = Wide::default();
+        while firsts != 0 {
+            let i = firsts.trailing_zeros() as usize;
+            match wide.add_alike::<I>(bytes, i, firsts) {
+                Some(alike) => firsts &= !alike,
+                None => {
+                    wide.add(text, at, i);
+                    firsts &= firsts - 1;
+                }
+            }
+        }
+        wide
+    }
+
+    /// Adds the character at byte `i` of the block, and those that differ from it in the last byte
+    /// alone. Returns their mask; None if they are not worth it, or `I` cannot.
+    #[inline(always)]
+    fn add_alike<I: InstructionSet>(
+        &mut self,
+        bytes: &[u8; BLOCK],
+        i: usize,
+        firsts: u64,
+    ) -> Option<u64> {
+        let (lead, second) = (bytes[i], bytes[(i + 1) % BLOCK]);
+        let equal = |byte| I::between(bytes, byte, byte);
+        let (group, alike, last) = match (lead, second) {
+            (..0xe0, _) => (lead as usize & 0x1f, equal(lead), 1),
+            // Mostly a punctuation mark alone.
+            (0xe2.., 0x80) | (0xe4.., _) => return None,
+            _ => {
+                let group = (lead as usize & 0x0f) << 6 | second as usize & 0x3f;
+                (group, equal(lead) & equal(second) >> 1, 2)
+            }
+        };
+        let sets = members::<I>(bytes, rows_of(group))?;
+        let alike = alike & firsts;
+        let [[upper, lower], [caseless, mark], [undecided, _]] =
+            sets.map(|two| two.map(|set| alike & set >> last));
+        self.upper |= upper;
+        self.lower |= lower;
+        self.caseless |= caseless;
+        self.mark |= mark;
+        self.undecided |= undecided;
+        Some(alike)
+    }
+
+    /// Adds the character at byte `i` of the block.
+    #[inline(always)]
+    fn add(&mut self, text: &[u8], at: usize, i: usize) {
+        let Some(seen) = char_at(text, at + i) else {
+            return;
+        };
+        let if_so = |is_so: bool| (is_so as u64) << i;
+        self.upper |= if_so(seen.class == UPPER);
+        self.lower |= if_so(seen.class == LOWER);
+        self.caseless |= if_so(seen.class == CASELESS);
+        self.mark |= if_so(seen.class == MARK);
+        self.undecided |= if_so(UNDECIDED.has(seen.class) || i + seen.len > BLOCK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::bytes::Plain;
+    use super::*;
+
+    #[test]
+    fn characters_have_the_same_classes_together_as_alone() {
+        let all: Vec<char> = ('\u{80}'..=char::MAX).collect();
+        // Less than a block, of one group and of several.
+        for some in all.chunks(15).chain(all.chunks(63)) {
+            let few = some.iter().step_by(some.len().div_ceil(15));
+            let text: String = few.collect();
+            let mut bytes = [0; BLOCK];
+            bytes[..text.len()].copy_from_slice(text.as_bytes());
+            let firsts = text.char_indices().map(|(i, _)| 1 << i).sum();
+            let one_by_one = Wide::of::<Plain>(text.as_bytes(), 0, &bytes, firsts);
+            #[cfg(target_arch = "x86_64")]
+            if super::super::has_avx2() {
+                use super::super::Avx2;
+                let together = Wide::of::<Avx2>(text.as_bytes(), 0, &bytes, firsts);
+                assert_eq!(together, one_by_one, "{text:?}");
+            }
+        }
+    }
+}
