@@ -21,4 +21,6 @@ mod probe;
 mod python;
 pub mod split;
 pub mod train;
+#[cfg(feature = "python")]
+mod utf8;
 pub mod vocabulary;

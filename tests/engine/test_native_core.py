@@ -110,6 +110,33 @@ def test_more_threads_than_scratch_buffers() -> None:
         assert list(pool.map(encoding.encode_ordinary, long)) == alone
 
 
+@pytest.mark.parametrize("widest", ["a", "é", "中", "👍"])
+def test_the_characters_of_a_string_are_those_of_its_utf8(widest: str) -> None:
+    """The core reads them in the width in which CPython stores them."""
+    core = _core_of(PATTERNS["gpt2"])
+    none = core.special_set(frozenset())
+    rng = random.Random(widest)
+    borders = "\0a\x7f\x80ÿ\u0100\u07ff\u0800中\ud7ff\ue000\uffff\U00010000👍\U0010ffff"
+    members = [c for c in borders if c <= widest] + [widest]
+    for size in [*range(70), 10_000]:
+        text = "".join(rng.choice(members) for _ in range(size)) + widest
+        at = rng.randrange(size + 1)
+        for same in (text, type("Text", (str,), {})(text), widest * size + text):
+            assert core.encode(same, none, none) == list(same.encode())
+        with pytest.raises(bytepair_engine.InvalidUnicode) as caught:
+            core.encode(text[:at] + "\udfff" + text[at:], none, none)
+        assert caught.value.byte_offset == len(text[:at].encode())
+
+
+def test_a_string_is_read_the_same_with_its_utf8_and_without() -> None:
+    core = _core_of(PATTERNS["gpt2"])
+    none = core.special_set(frozenset())
+    for text in ("é" * 40, "中a" * 40, "👍" * 40):
+        ids = core.encode(text, none, none)
+        core.split(text)  # CPython makes the UTF-8, and keeps it.
+        assert core.encode(text, none, none) == ids == list(text.encode())
+
+
 @pytest.mark.parametrize("bad", [-1, 2**31, 2**32, 2**32 + 1, 2**70, -(2**70), 100256])
 def test_an_unknown_id_is_reported_with_its_index(bad: int) -> None:
     encoding = bytepair_engine.get_encoding("cl100k_base", backend="native")

@@ -1,21 +1,49 @@
 //! Python strings as UTF-8, and work on them.
 
+use std::borrow::Cow;
 use std::str::Utf8Error;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::string::PyStringData;
 use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyInt, PyList, PyString};
 
 use super::guard::{ERRORS, raise, released};
 use super::ids::{list_of, token_ids};
 use crate::bpe;
 use crate::output::offsets::OffsetUnit;
+use crate::utf8::encoded;
 
-/// Returns the text's UTF-8, without a copy if CPython has it.
+/// Returns the text's UTF-8, which CPython keeps in the string.
 pub(super) fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
     text.to_str()
         .map_err(|error| lone_surrogate(text).unwrap_or(error))
+}
+
+/// Returns the text's UTF-8 for one use. If CPython has not made it yet, it is made here, which is
+/// faster, and the string keeps no copy.
+fn utf8_once<'a>(text: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, str>> {
+    // SAFETY: a string does not change. Tests compare the result with CPython's, for every width.
+    let encoded = match unsafe { text.data()? } {
+        PyStringData::Ucs1(points) if points.is_ascii() => None,
+        _ if has_utf8(text) => None,
+        PyStringData::Ucs1(points) => encoded(points),
+        PyStringData::Ucs2(points) => encoded(points),
+        PyStringData::Ucs4(points) => encoded(points),
+    };
+    match encoded {
+        Some(encoded) => Ok(Cow::Owned(encoded)),
+        None => utf8(text).map(Cow::Borrowed),
+    }
+}
+
+/// Returns whether CPython has made the UTF-8 of a string that is not ASCII, by the struct that its
+/// header publishes: no function tells.
+fn has_utf8(text: &Bound<'_, PyString>) -> bool {
+    let string = text.as_ptr().cast::<ffi::PyCompactUnicodeObject>();
+    // SAFETY: such a string starts with this struct, and the interpreter's lock is held.
+    cfg!(not(Py_GIL_DISABLED)) && unsafe { !(*string).utf8.is_null() }
 }
 
 /// Returns the error for a text with a lone surrogate.
@@ -47,8 +75,9 @@ pub(super) fn on_text<T: Send>(
     text: &Bound<'_, PyAny>,
     work: impl FnOnce(&str) -> Result<T, bpe::SpecialFound> + Send,
 ) -> PyResult<T> {
-    let utf8 = utf8(string(text)?)?;
-    released(text.py(), utf8.len(), || work(utf8))?.map_err(|error| special_found(text.py(), error))
+    let utf8 = utf8_once(string(text)?)?;
+    released(text.py(), utf8.len(), || work(&utf8))?
+        .map_err(|error| special_found(text.py(), error))
 }
 
 /// Runs `work` as `on_text` does, on a text that may also be given as UTF-8 in `bytes`.
@@ -78,13 +107,16 @@ pub(super) fn on_texts<T: Send>(
     texts: &[Bound<'_, PyAny>],
     work: impl Fn(&str) -> Result<T, bpe::SpecialFound> + Send + Sync,
 ) -> PyResult<Vec<T>> {
-    let known = |text| -> PyResult<&str> {
+    let known = |text| -> PyResult<Cow<str>> {
         match Bound::cast::<PyBytes>(text) {
-            Ok(bytes) => std::str::from_utf8(bytes.as_bytes()).map_err(|error| not_utf8(py, error)),
-            Err(_) => utf8(string(text)?),
+            Ok(bytes) => std::str::from_utf8(bytes.as_bytes())
+                .map(Cow::Borrowed)
+                .map_err(|error| not_utf8(py, error)),
+            Err(_) => utf8_once(string(text)?),
         }
     };
-    let texts = texts.iter().map(known).collect::<PyResult<Vec<&str>>>()?;
+    let texts = texts.iter().map(known).collect::<PyResult<Vec<_>>>()?;
+    let texts: Vec<&str> = texts.iter().map(Cow::as_ref).collect();
     let bytes = texts.iter().map(|text| text.len()).sum();
     released(py, bytes, || core.on_each(&texts, work))?.map_err(|error| special_found(py, error))
 }
