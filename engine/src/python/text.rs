@@ -1,13 +1,13 @@
 //! Python strings as UTF-8, and work on them.
 
 use std::borrow::Cow;
-use std::str::Utf8Error;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::string::PyStringData;
 use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyInt, PyList, PyString};
+use simdutf8::compat::{Utf8Error, from_utf8};
 
 use super::guard::{ERRORS, raise, released};
 use super::ids::{list_of, token_ids};
@@ -52,7 +52,7 @@ fn lone_surrogate(text: &Bound<'_, PyString>) -> Option<PyErr> {
         .call_method1("encode", ("utf-8", "surrogatepass"))
         .ok()?;
     let bytes = encoded.cast::<PyBytes>().ok()?.as_bytes();
-    let offset = std::str::from_utf8(bytes).err()?.valid_up_to();
+    let offset = from_utf8(bytes).err()?.valid_up_to();
     let args = (offset, "lone surrogate");
     Some(raise(text.py(), ERRORS, "InvalidUnicode", args))
 }
@@ -89,7 +89,7 @@ pub(super) fn on_utf8<T: Send>(
         return on_text(text, work);
     };
     let (py, bytes) = (text.py(), bytes.as_bytes());
-    match released(py, bytes.len(), || std::str::from_utf8(bytes).map(work))? {
+    match released(py, bytes.len(), || from_utf8(bytes).map(work))? {
         Ok(done) => done.map_err(|error| special_found(py, error)),
         Err(error) => Err(not_utf8(py, error)),
     }
@@ -109,7 +109,7 @@ pub(super) fn on_texts<T: Send>(
 ) -> PyResult<Vec<T>> {
     let known = |text| -> PyResult<Cow<str>> {
         match Bound::cast::<PyBytes>(text) {
-            Ok(bytes) => std::str::from_utf8(bytes.as_bytes())
+            Ok(bytes) => from_utf8(bytes.as_bytes())
                 .map(Cow::Borrowed)
                 .map_err(|error| not_utf8(py, error)),
             Err(_) => utf8_once(string(text)?),
@@ -174,7 +174,7 @@ pub(super) fn python_text<'py>(
     errors: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
     if errors == "strict"
-        && let Err(error) = std::str::from_utf8(bytes)
+        && let Err(error) = from_utf8(bytes)
     {
         return Err(not_utf8(py, error));
     }
