@@ -58,9 +58,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the rows of `class.rs`: for each 64 code points of up to three bytes in UTF-8, three rows of
-/// 16 bytes. A row has two sets of classes, one in each half of its bytes: bit h of half-byte l is set
-/// if code point 16 h + l of the 64 is in the set.
+/// Returns the rows of `class.rs`: three rows of 16 bytes for each 64 code points of up to three
+/// bytes in UTF-8. A row has two sets of classes, one in each half of its bytes: bit h of half-byte
+/// l is set if code point 16 h + l of the 64 is in the set.
 fn rows(classes: &[u8]) -> Vec<u8> {
     let mut rows = Vec::new();
     for group in classes[..1 << 16].chunks(64) {

@@ -51,6 +51,7 @@ REPEATED = {
     "punctuation, newline, slash": ".\n/",
     "and 123/": "and 123/",
     "日本語のテキストです": "日本語のテキストです",
+    "numbers and letters of many scripts": "٣é٣ā٣ł٣Ɓ٣ǁ٣ȁ٣ɑ٣ʁ",
     "emoji and joiners": "\U0001f469\u200d\U0001f680",
     "flags": "\U0001f1e9\U0001f1ea",
     "alphabet": "abcdefghijklmnopqrstuvwxyz",

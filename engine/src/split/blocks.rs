@@ -17,8 +17,8 @@
 //!   one.
 //!
 //! Each rule needs the kinds of a byte and its neighbours, so a shift and a few logical operations
-//! decide all 64 bytes. Most Chinese and Korean letters are found so too; `wide` finds the classes of
-//! other non-ASCII characters. Cases that depend on more than neighbours end the block early and
+//! decide all 64 bytes. Most Chinese and Korean letters are found so too; `wide` finds the classes
+//! of other non-ASCII characters. Cases that depend on more than neighbours end the block early and
 //! are left to `piece_end`: non-ASCII numbers and spaces, blanks between newlines, an uppercase
 //! letter after a caseless one, a mark after P, `/` after a newline, a pre-token as
 //! long as a block, and the last pre-token of the text.
@@ -75,8 +75,8 @@ fn fill_by<F: Family, I: InstructionSet>(text: &[u8], start: usize, ends: &mut E
     }
 }
 
-/// Returns whether a block is likely to be faster than `piece_end`. It is not if its first pre-token
-/// is longer, or if most of its characters are classified one by one.
+/// Returns whether a block is likely to be faster than `piece_end`. It is not if its first
+/// pre-token is longer than a block, or if most of its characters are classified one by one.
 #[inline(always)]
 fn pays<F: Family, I: InstructionSet>(rest: &[u8]) -> bool {
     let (&[first, second, ..], 9..) = (rest, rest.len()) else {

@@ -165,6 +165,8 @@ pub fn members<I: InstructionSet>(
         }
         return Some(masks);
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (block, rows);
     None
 }
 
