@@ -21,6 +21,5 @@ mod probe;
 mod python;
 pub mod split;
 pub mod train;
-#[cfg(feature = "python")]
-mod utf8;
+pub mod utf8;
 pub mod vocabulary;

@@ -15,6 +15,8 @@ pub fn encoded<C: Copy + Into<u32>>(text: &[C]) -> Option<String> {
         // SAFETY: the processor has the instructions, as `has_avx2` returned true.
         return unsafe { lanes::encoded(text) };
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = text;
     None
 }
 
@@ -22,8 +24,8 @@ pub fn encoded<C: Copy + Into<u32>>(text: &[C]) -> Option<String> {
 mod lanes {
     use std::arch::x86_64::*;
 
-    /// For each combination of lengths of four characters, the bytes to keep of four lanes: bit i is
-    /// set if character i takes two bytes or more, and bit 4 + i if it takes three.
+    /// For each combination of lengths of four characters, the bytes to keep of four lanes: bit i
+    /// is set if character i takes two bytes or more, and bit 4 + i if it takes three.
     static KEPT: [[u8; 16]; 256] = {
         let mut kept = [[0; 16]; 256];
         let mut lengths = 0;
@@ -46,7 +48,7 @@ mod lanes {
     pub fn encoded<C: Copy + Into<u32>>(text: &[C]) -> Option<String> {
         let mut bytes = Vec::new();
         // The most bytes that a character of one, two or four bytes takes, and a vector.
-        let most = [2, 3, 4, 4][size_of::<C>() - 1] * text.len() + 16;
+        let most = (size_of::<C>() + 1).min(4) * text.len() + 16;
         bytes.try_reserve_exact(most).ok()?;
         let (groups, rest) = text.as_chunks::<16>();
         for group in groups {
@@ -62,6 +64,7 @@ mod lanes {
             }
         }
         push_each(rest, &mut bytes)?;
+        bytes.shrink_to_fit();
         // SAFETY: only whole characters were pushed.
         Some(unsafe { String::from_utf8_unchecked(bytes) })
     }
@@ -87,7 +90,8 @@ mod lanes {
         let is_three = _mm_cmpgt_epi32(points, all(0x7ff));
         let lanes = _mm_blendv_epi8(_mm_blendv_epi8(points, two, is_two), three, is_three);
         let is_surrogate = _mm_cmpeq_epi32(_mm_and_si128(points, all(0xf800)), all(0xd800));
-        let is_other = or(_mm_cmpgt_epi32(points, all(0xffff)), is_surrogate);
+        let is_above = _mm_cmpgt_epi32(_mm_srli_epi32::<16>(points), all(0));
+        let is_other = or(is_above, is_surrogate);
         let bits = |lanes| _mm_movemask_ps(_mm_castsi128_ps(lanes)) as usize;
         if bits(is_other) != 0 {
             return false;
@@ -110,5 +114,34 @@ mod lanes {
             bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
             Some(())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns what `encoded` must return where it does not lack instructions.
+    fn one_by_one(text: &[u32]) -> Option<String> {
+        text.iter().map(|&point| char::from_u32(point)).collect()
+    }
+
+    #[test]
+    fn each_character_is_encoded_in_each_lane() {
+        if encoded(b"\xe9").is_none() {
+            return;
+        }
+        let bad = [0xd800, 0xdfff, 0x11_0000, 0x8000_0041, u32::MAX];
+        for point in (0..0x11_0000)
+            .step_by(if cfg!(miri) { 997 } else { 1 })
+            .chain(bad)
+        {
+            let mut text = [0x41, 0xe9, 0x4e2d, 0x41, 0x1f44d, 0x7ff, 0x800, 0x80].repeat(2);
+            for lane in [0, 1, 2, 3, 4] {
+                let before = std::mem::replace(&mut text[lane], point);
+                assert_eq!(encoded(&text), one_by_one(&text), "{point:x}");
+                text[lane] = before;
+            }
+        }
     }
 }

@@ -24,7 +24,8 @@ pub(super) fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
 /// Returns the text's UTF-8 for one use. If CPython has not made it yet, it is made here, which is
 /// faster, and the string keeps no copy.
 fn utf8_once<'a>(text: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, str>> {
-    // SAFETY: a string does not change. Tests compare the result with CPython's, for every width.
+    // SAFETY: a string does not change. That PyO3 finds the width where this platform has it is
+    // tested: the result is CPython's for every width.
     let encoded = match unsafe { text.data()? } {
         PyStringData::Ucs1(points) if points.is_ascii() => None,
         _ if has_utf8(text) => None,
@@ -39,7 +40,8 @@ fn utf8_once<'a>(text: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, str>> {
 }
 
 /// Returns whether CPython has made the UTF-8 of a string that is not ASCII, by the struct that its
-/// header publishes: no function tells.
+/// header publishes: no function tells. Without the interpreter's lock, another thread may be
+/// making it.
 fn has_utf8(text: &Bound<'_, PyString>) -> bool {
     let string = text.as_ptr().cast::<ffi::PyCompactUnicodeObject>();
     // SAFETY: such a string starts with this struct, and the interpreter's lock is held.
