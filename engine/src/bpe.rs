@@ -290,12 +290,6 @@ impl Bpe {
             .or_else(|| self.special_bytes.get(&id).map(|bytes| &bytes[..]))
     }
 
-    /// Returns the greatest id, including special tokens; 0 if there are no tokens.
-    pub fn max_id(&self) -> u32 {
-        let special = self.special_bytes.keys().copied().max();
-        self.table().max_id().max(special).unwrap_or(0)
-    }
-
     /// Returns the joined bytes of the tokens.
     pub fn decode_bytes(&self, ids: &[u32]) -> Result<Vec<u8>, UnknownId> {
         #[cfg(feature = "panic-probe")]

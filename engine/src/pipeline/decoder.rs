@@ -55,14 +55,6 @@ impl Middle {
         found
     }
 
-    /// The largest id with a token; 0 if there is none.
-    pub fn max_id(&self) -> u32 {
-        match &self.scattered {
-            Some(ids) => ids.last().copied().unwrap_or(0),
-            None => self.ranges.len().saturating_sub(1) as u32,
-        }
-    }
-
     #[inline]
     fn index(&self, id: u32) -> Option<usize> {
         match &self.scattered {
