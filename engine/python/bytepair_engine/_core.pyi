@@ -160,7 +160,7 @@ class PretokenCounter:
     def __new__(
         cls, pattern: str | None, threads: int, spill: tuple[str, int] | None
     ) -> PretokenCounter:
-        """`threads`: 0 for one per core. `spill`: the folder for sorted runs, and the bytes of
+        """`threads`: 0 for one per core. `spill`: the folder for runs, and the bytes of
         memory above which counts are written there; None to keep all in memory."""
     def add(self, texts: list[str]) -> None: ...
     def add_counts(self, counts: PretokenCounts) -> None: ...

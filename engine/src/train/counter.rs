@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use super::counts::Counts;
-use super::spill::{Record, merge_runs, write_run};
+use super::spill::{read_run, write_run};
 use super::word_table::{WordTable, hash_of};
 use crate::split::{Ends, Splitter};
 
@@ -114,10 +114,8 @@ impl Counter {
             return Ok(());
         };
         let joined = join(&self.tables);
-        let mut words: Vec<_> = joined.iter().flat_map(WordTable::iter).collect();
-        words.sort_unstable();
         let path = spill.folder.join(format!("run-{}", self.runs.len()));
-        write_run(&path, words.into_iter())?;
+        write_run(&path, joined.iter().flat_map(WordTable::iter))?;
         self.runs.push(path);
         self.tables
             .iter_mut()
@@ -128,32 +126,15 @@ impl Counter {
 
     /// The counts so far.
     pub fn counts(&self) -> Result<Counts> {
-        let joined = join(&self.tables);
-        if self.runs.is_empty() {
-            return Ok(Counts::collect(
-                joined.iter().flat_map(WordTable::iter).collect(),
-            ));
+        let mut joined = join(&self.tables);
+        for run in &self.runs {
+            read_run(run, |word, count, first| {
+                let hash = hash_of(word);
+                joined[(hash >> SHARD_SHIFT) as usize].add(word, hash, count, first);
+            })?;
         }
-        let mut held: Vec<_> = joined.iter().flat_map(WordTable::iter).collect();
-        held.sort_unstable();
-        let mut held = held.into_iter().peekable();
-        let mut all: Vec<Record> = Vec::new();
-        merge_runs(&self.runs, |mut record| {
-            while let Some((word, count, first)) = held.next_if(|head| head.0 < &record.0[..]) {
-                all.push((word.to_vec(), count, first));
-            }
-            if let Some((_, count, first)) = held.next_if(|head| head.0 == &record.0[..]) {
-                record.1 += count;
-                record.2 = record.2.min(first);
-            }
-            all.push(record);
-        })?;
-        all.extend(held.map(|(word, count, first)| (word.to_vec(), count, first)));
-        Ok(Counts::collect(
-            all.iter()
-                .map(|(word, count, first)| (&word[..], *count, *first))
-                .collect(),
-        ))
+        let words = joined.iter().flat_map(WordTable::iter);
+        Ok(Counts::collect(words.collect()))
     }
 }
 

@@ -47,7 +47,7 @@ class Counting:
             pattern: The split pattern, resolved; None to count each text as one pre-token.
             threads: Number of threads in [0, 1024]; 0 for one per core that the process may use.
             memory_bytes: Maximum memory of the counts, above which they are written to a temporary
-                file as a sorted run. Runs are merged at the end, so counts are exact. None for no
+                file as a run. Runs are added up at the end, so counts are exact. None for no
                 limit.
             folder: The folder of temporary files; None for the system's default.
         Raises:
