@@ -2,7 +2,7 @@
 //! machines can sum.
 
 use super::counts::Counts;
-use super::word_table::hash_of;
+use crate::vocabulary::hash::hash;
 
 /// Some words and their counts.
 pub struct Columns {
@@ -63,18 +63,15 @@ pub fn read<'a>(words: &'a [u8], offsets: &[u8], counts: &[u8]) -> Option<Vec<(&
 }
 
 fn numbers(column: &[u8]) -> impl Iterator<Item = i64> {
-    column.chunks_exact(WIDTH).map(|chunk| {
-        let mut bytes = [0; WIDTH];
-        bytes.copy_from_slice(chunk);
-        i64::from_le_bytes(bytes)
-    })
+    let numbers = column.as_chunks().0.iter();
+    numbers.map(|bytes| i64::from_le_bytes(*bytes))
 }
 
 /// Divide the words into buckets by hash; each bucket keeps their order.
 pub fn buckets(counts: &Counts, number: usize) -> Vec<Counts> {
     let mut buckets = vec![Counts::default(); number];
     for (word, count) in counts.iter() {
-        let bits = (hash_of(word) >> BUCKET_SHIFT) & BUCKET_MASK;
+        let bits = (hash(word) >> BUCKET_SHIFT) & BUCKET_MASK;
         buckets[bits as usize % number].push(word, count);
     }
     buckets

@@ -7,8 +7,9 @@ use std::thread;
 
 use super::counts::Counts;
 use super::spill::{read_run, write_run};
-use super::word_table::{WordTable, hash_of};
+use super::word_table::WordTable;
 use crate::split::{Ends, Splitter};
+use crate::vocabulary::hash::hash;
 
 /// Number of shards of each thread's table, by hash: shards are joined in parallel.
 const SHARDS: usize = 16;
@@ -99,7 +100,7 @@ impl Counter {
     /// Add earlier counts, as if their texts were counted now.
     pub fn add_counts<'a>(&mut self, counts: impl Iterator<Item = (&'a [u8], u64)>) -> Result<()> {
         for (word, count) in counts {
-            let hash = hash_of(word);
+            let hash = hash(word);
             self.tables[0][(hash >> SHARD_SHIFT) as usize].add(word, hash, count, self.bytes);
             // Merging rejects counts with more bytes.
             let bytes = (word.len() as u64).saturating_mul(count);
@@ -129,7 +130,7 @@ impl Counter {
         let mut joined = join(&self.tables);
         for run in &self.runs {
             read_run(run, |word, count, first| {
-                let hash = hash_of(word);
+                let hash = hash(word);
                 joined[(hash >> SHARD_SHIFT) as usize].add(word, hash, count, first);
             })?;
         }
@@ -149,7 +150,7 @@ impl Drop for Counter {
 fn count(splitter: Option<&Splitter>, text: &str, start: u64, tables: &mut [WordTable]) {
     let mut add = |from: usize, to: usize| {
         let word = &text.as_bytes()[from..to];
-        let hash = hash_of(word);
+        let hash = hash(word);
         tables[(hash >> SHARD_SHIFT) as usize].add(word, hash, 1, start + from as u64);
     };
     let Some(splitter) = splitter else {

@@ -1,6 +1,7 @@
 //! The result of counting: distinct pre-tokens with their counts, in order of first occurrence.
 
-use super::word_table::{WordTable, hash_of};
+use super::word_table::WordTable;
+use crate::vocabulary::hash::hash;
 
 /// Pre-tokens and counts.
 #[derive(Clone, Default)]
@@ -57,7 +58,7 @@ impl Counts {
     pub fn united(&self) -> Self {
         let mut table = WordTable::default();
         for (number, (word, count)) in self.iter().enumerate() {
-            table.add(word, hash_of(word), count, number as u64);
+            table.add(word, hash(word), count, number as u64);
         }
         Counts::collect(table.iter().collect())
     }

@@ -1,7 +1,5 @@
 //! A hash table of byte strings with counts and first positions: open addressing over one arena.
 
-use crate::vocabulary::hash::hash;
-
 /// A byte string with its count and first position.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -32,7 +30,8 @@ impl WordTable {
             + self.index.capacity() * size_of::<u64>()
     }
 
-    /// Add `count` occurrences of `word`, the first at the position `first`.
+    /// Add `count` occurrences of `word`, the first at the position `first`. `hash` is that of
+    /// `vocabulary::hash`.
     pub fn add(&mut self, word: &[u8], hash: u64, count: u64, first: u64) {
         if self.entries.len() * 2 >= self.index.len() {
             self.grow();
@@ -93,9 +92,4 @@ impl WordTable {
             (word, entry.count, entry.first)
         })
     }
-}
-
-/// The hash for `WordTable::add`.
-pub fn hash_of(word: &[u8]) -> u64 {
-    hash(word)
 }
