@@ -50,7 +50,8 @@ pub struct UnknownId {
 /// An upper estimate of the bytes per token of most texts.
 const BYTES_OF_A_TOKEN: usize = 8;
 
-fn reject(text: &str, disallowed: &SpecialSet) -> Result<(), SpecialFound> {
+/// Returns an error if `text` contains a disallowed special token.
+pub(crate) fn reject(text: &str, disallowed: &SpecialSet) -> Result<(), SpecialFound> {
     match disallowed.first(text) {
         Some((token, byte_offset)) => Err(SpecialFound {
             token: token.to_owned(),

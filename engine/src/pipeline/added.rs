@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
+use crate::bpe::SpecialFound;
 use crate::split::regex::{CharSet, word_characters};
 
 /// An added token; `pipeline/definition.py` describes the fields.
@@ -26,13 +27,6 @@ pub struct AddedTokens {
     only_special: bool,
 }
 
-/// The text contains a disallowed special token.
-pub struct Disallowed {
-    pub name: String,
-    /// The byte offset of its start.
-    pub at: usize,
-}
-
 impl AddedTokens {
     pub fn new(tokens: Vec<AddedToken>) -> Self {
         let contents: Vec<&str> = tokens.iter().map(|token| token.content.as_str()).collect();
@@ -51,14 +45,14 @@ impl AddedTokens {
     }
 
     /// Call `work` with each part of a text in order, until it returns false: an added token with
-    /// its id, or the text between tokens.
+    /// its id, or the text between tokens. A disallowed special token is an error.
     pub fn each_part(
         &self,
         text: &str,
         allowed: &HashSet<String>,
         disallowed: &HashSet<String>,
         mut work: impl FnMut(Range<usize>, Option<u32>) -> bool,
-    ) -> Result<(), Disallowed> {
+    ) -> Result<(), SpecialFound> {
         let nothing_counts = self.only_special && allowed.is_empty() && disallowed.is_empty();
         let Some(search) = self.search.as_ref().filter(|_| !nothing_counts) else {
             if !text.is_empty() {
@@ -72,9 +66,9 @@ impl AddedTokens {
             let (mut start, mut stop) = (found.start(), found.end());
             if token.special {
                 if disallowed.contains(&token.name) {
-                    return Err(Disallowed {
-                        name: token.name.clone(),
-                        at: start,
+                    return Err(SpecialFound {
+                        token: token.name.clone(),
+                        byte_offset: start,
                     });
                 }
                 if !allowed.contains(&token.name) {

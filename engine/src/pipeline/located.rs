@@ -1,11 +1,11 @@
 //! Encoding to ids with offsets, on texts that track the origin of each character.
 
-use std::ops::Range;
+use std::borrow::Cow;
 
 use super::origins::{Aligned, Origins};
 use super::pre_tokenise;
-use super::{NameSet, Pipeline, PipelineScratch};
-use crate::bpe::SpecialFound;
+use super::{NameSet, Pipeline};
+use crate::bpe::{SpecialFound, reject};
 use crate::output::offsets::{OffsetUnit, in_units};
 
 impl Pipeline {
@@ -19,128 +19,98 @@ impl Pipeline {
         allowed: &NameSet,
         disallowed: &NameSet,
     ) -> Result<(Vec<u32>, Vec<usize>), SpecialFound> {
+        reject(text, &disallowed.spelled)?;
         let (mut ids, mut starts) = (Vec::new(), Vec::new());
         let mut last = 0;
-        self.check_spelled(text, disallowed)?;
+        let mut give = |id, start: usize| {
+            last = start.max(last);
+            ids.push(id);
+            starts.push(last);
+        };
+        let is_written = self.has_byte_alphabet();
         self.pool.with(|scratch| {
-            self.locate(text, allowed, disallowed, scratch, &mut |id, start| {
-                last = start.max(last);
-                ids.push(id);
-                starts.push(last);
-                true
+            let (merging, cache) = (&mut scratch.merging, &mut scratch.cache);
+            self.each_step(text, allowed, disallowed, true, &mut |step| {
+                let (piece, origins) = match step {
+                    Step::Token(id, start, _) => {
+                        give(id, start);
+                        return true;
+                    }
+                    Step::Piece(piece, origins) => (piece, origins),
+                };
+                let offsets = is_written.then(|| written_offsets(text, piece, origins));
+                let bytes = pre_tokenise::bytes_of(piece, is_written, &mut scratch.bytes);
+                self.model.locate(bytes, merging, cache, |id, at| {
+                    let at = at.min(bytes.len() - 1);
+                    let known = offsets.as_ref().map(|offsets| offsets[at]);
+                    give(
+                        id,
+                        known.unwrap_or_else(|| offset(text, piece, origins, at)),
+                    );
+                });
+                !merging.is_cancelled()
             })
         })?;
         Ok((ids, in_units(text, starts, unit)))
     }
 
-    /// Call `give` with each id of a text and its start, until it returns false.
+    /// Call `give` with each added token and each piece of a text, until it returns false. Origins
+    /// are known if `is_traced`, which takes longer.
     ///
-    /// A disallowed special token is an error also if it occurs only in normalised text. The caller
-    /// has checked the original text.
-    pub(super) fn locate(
+    /// A disallowed special token is an error also if it occurs only in normalised text, and beyond
+    /// what `give` wants; its offset is known if `is_traced`. The caller has checked the original
+    /// text.
+    pub(super) fn each_step(
         &self,
         text: &str,
         allowed: &NameSet,
         disallowed: &NameSet,
-        scratch: &mut PipelineScratch,
-        give: &mut impl FnMut(u32, usize) -> bool,
-    ) -> Result<(), SpecialFound> {
-        let (merging, cache) = (&mut scratch.merging, &mut scratch.cache);
-        let written = self.has_byte_alphabet();
-        self.trace(text, allowed, disallowed, &mut |found| {
-            let (piece, starts) = match found {
-                Step::Token(id, start, _) => return give(id, start),
-                Step::Piece(piece, starts) => (piece, starts),
-            };
-            let mut wanted = true;
-            if written {
-                let offsets = written_offsets(text, piece, starts);
-                pre_tokenise::read(piece, &mut scratch.bytes);
-                self.model.locate(&scratch.bytes, merging, cache, |id, at| {
-                    wanted = give(id, offsets[at.min(offsets.len() - 1)]);
-                    wanted
-                });
-            } else {
-                self.model
-                    .locate(piece.as_bytes(), merging, cache, |id, at| {
-                        wanted = give(id, offset(text, piece, starts, at.min(piece.len() - 1)));
-                        wanted
-                    });
-            }
-            wanted && !merging.is_cancelled()
-        })
-    }
-
-    /// Call `give` with each added token and each piece of a text, until it returns false. Errors as
-    /// `locate`.
-    pub(super) fn trace(
-        &self,
-        text: &str,
-        allowed: &NameSet,
-        disallowed: &NameSet,
+        is_traced: bool,
         give: &mut impl FnMut(Step<'_>) -> bool,
     ) -> Result<(), SpecialFound> {
-        let mut outcome = Ok(true);
         let (names, not) = (&allowed.names, &disallowed.names);
+        let (mut is_wanted, mut outcome) = (true, Ok(()));
         let found = self.as_it_came.each_part(text, names, not, |part, token| {
-            outcome = match token {
-                Some(id) => Ok(give(Step::Token(
-                    id,
-                    part.start,
-                    text.floor_char_boundary(part.end - 1),
-                ))),
-                None => self.trace_stretch(text, part, allowed, disallowed, give),
+            if let Some(id) = token {
+                let last = text.floor_char_boundary(part.end - 1);
+                is_wanted = is_wanted && give(Step::Token(id, part.start, last));
+                return is_wanted || !not.is_empty();
+            }
+            let traced;
+            let (normal, origins) = if is_traced {
+                let stretch = Aligned::original(text, part);
+                traced = self.normalisers.apply_traced(stretch, text);
+                (Cow::Borrowed(&*traced.text), Origins::of(&traced.starts))
+            } else {
+                let origins = Origins::untracked(part.start == 0);
+                (self.normalisers.apply(&text[part]), origins)
             };
-            matches!(outcome, Ok(true))
-        });
-        outcome?;
-        found.map_err(|found| SpecialFound {
-            token: found.name,
-            byte_offset: found.at,
-        })
-    }
-
-    /// Returns: false if `give` returned false.
-    fn trace_stretch(
-        &self,
-        text: &str,
-        stretch: Range<usize>,
-        allowed: &NameSet,
-        disallowed: &NameSet,
-        give: &mut impl FnMut(Step<'_>) -> bool,
-    ) -> Result<bool, SpecialFound> {
-        let stretch = Aligned::original(text, stretch);
-        let Aligned {
-            text: normal,
-            starts,
-        } = self.normalisers.apply_traced(stretch, text);
-        let mut wanted = true;
-        let (names, not) = (&allowed.names, &disallowed.names);
-        let found = self
-            .normalised
-            .each_part(&normal, names, not, |part, token| {
-                wanted = if let Some(id) = token {
-                    give(Step::Token(id, starts[part.start], starts[part.end - 1]))
-                } else {
-                    let origins = Origins::of(&starts[part.clone()]);
-                    let give = &mut |piece: &str, origins: Origins<'_>| {
-                        give(Step::Piece(piece, origins.starts().unwrap_or_default()))
+            let origin = |at: usize| origins.starts().map_or(0, |starts| starts[at]);
+            let search = &self.normalised;
+            let found = search.each_part(&normal, names, not, |part, token| {
+                is_wanted = is_wanted
+                    && if let Some(id) = token {
+                        give(Step::Token(id, origin(part.start), origin(part.end - 1)))
+                    } else {
+                        let origins = origins.part(part.clone());
+                        let give = &mut |piece: &str, origins: Origins<'_>| {
+                            give(Step::Piece(piece, origins.starts().unwrap_or_default()))
+                        };
+                        pre_tokenise::each_piece(&self.pre_tokenizers, &normal[part], origins, give)
                     };
-                    pre_tokenise::each_piece(&self.pre_tokenizers, &normal[part], origins, give)
-                };
-                wanted
+                is_wanted || !not.is_empty()
             });
-        match found {
-            Ok(()) => Ok(wanted),
-            Err(found) => Err(SpecialFound {
-                token: found.name,
-                byte_offset: starts[found.at],
-            }),
-        }
+            outcome = found.map_err(|found| SpecialFound {
+                byte_offset: origin(found.byte_offset),
+                ..found
+            });
+            outcome.is_ok() && (is_wanted || !not.is_empty())
+        });
+        outcome.and(found)
     }
 }
 
-/// A part of a text.
+/// A part of a text. Without tracing, origins are 0 or empty.
 pub(super) enum Step<'a> {
     /// An added token: its id, and the starts of its first and its last character.
     Token(u32, usize, usize),

@@ -45,14 +45,14 @@ pub use spacing::{Pad, Spacing};
 pub use unicode::UnicodeForm;
 pub use units::Units;
 
-use crate::bpe::{SpecialFound, UnknownId};
+use crate::bpe::{SpecialFound, UnknownId, reject};
 use crate::cache::Cache;
 use crate::cache::scratch::Pool;
 use crate::output::{Count, List, Sink};
 use crate::split::regex::CharSet;
 use crate::vocabulary::special::SpecialSet;
+use located::Step;
 use model::Merging;
-use origins::Origins;
 
 /// A set of special tokens: their names, and a search for them in text.
 pub struct NameSet {
@@ -68,9 +68,6 @@ impl NameSet {
         }
     }
 }
-
-/// A text contains a disallowed special token after normalisation.
-struct SpelledOnceNormalised;
 
 /// A compiled pipeline.
 pub struct Pipeline {
@@ -137,34 +134,27 @@ impl Pipeline {
         disallowed: &NameSet,
         sink: &mut S,
     ) -> Result<(), SpecialFound> {
-        self.check_spelled(text, disallowed)?;
-        let needs_all = !disallowed.names.is_empty();
-        self.pool.with(|scratch| {
-            if self.needs_origins() {
-                return self.locate(text, allowed, disallowed, scratch, &mut |id, _| {
-                    sink.push(id);
-                    needs_all || !sink.is_full()
-                });
-            }
-            match self.walk(text, allowed, disallowed, scratch, sink) {
-                Ok(()) => Ok(()),
-                // The slow path finds its position in the original.
-                Err(SpelledOnceNormalised) => {
-                    self.locate(text, allowed, disallowed, scratch, &mut |_, _| true)
+        reject(text, &disallowed.spelled)?;
+        let (is_traced, is_written) = (self.needs_origins(), self.has_byte_alphabet());
+        let found = self.pool.with(|scratch| {
+            let (merging, cache) = (&mut scratch.merging, &mut scratch.cache);
+            let mut encode = |step: Step<'_>| {
+                match step {
+                    Step::Token(id, ..) => sink.push(id),
+                    Step::Piece(piece, _) => {
+                        let bytes = pre_tokenise::bytes_of(piece, is_written, &mut scratch.bytes);
+                        self.model.encode(bytes, merging, cache, sink);
+                    }
                 }
-            }
+                !(sink.is_full() || merging.is_cancelled())
+            };
+            self.each_step(text, allowed, disallowed, is_traced, &mut encode)
+        });
+        // Only tracing finds its position in the original.
+        found.or_else(|found| match is_traced {
+            true => Err(found),
+            false => self.each_step(text, allowed, disallowed, true, &mut |_| true),
         })
-    }
-
-    /// Search the whole text for disallowed special tokens.
-    fn check_spelled(&self, text: &str, disallowed: &NameSet) -> Result<(), SpecialFound> {
-        match disallowed.spelled.first(text) {
-            None => Ok(()),
-            Some((token, byte_offset)) => Err(SpecialFound {
-                token: token.to_owned(),
-                byte_offset,
-            }),
-        }
     }
 
     /// Whether a step depends on the origin of a piece, and a step before it changes the text.
@@ -193,79 +183,6 @@ impl Pipeline {
     fn has_byte_alphabet(&self) -> bool {
         let is_one = |step: &PreTokenizer| matches!(step, PreTokenizer::ByteAlphabet);
         self.pre_tokenizers.iter().any(is_one)
-    }
-
-    /// Apply all steps. After an error, the sink has the ids before it.
-    fn walk<S: Sink>(
-        &self,
-        text: &str,
-        allowed: &NameSet,
-        disallowed: &NameSet,
-        scratch: &mut PipelineScratch,
-        sink: &mut S,
-    ) -> Result<(), SpelledOnceNormalised> {
-        let mut rejected = Ok(());
-        let (names, not) = (&allowed.names, &disallowed.names);
-        let found = self.as_it_came.each_part(text, names, not, |part, token| {
-            if let Some(id) = token {
-                sink.push(id);
-            } else {
-                let at_start = part.start == 0;
-                rejected = self.stretch(&text[part], at_start, allowed, disallowed, scratch, sink);
-            }
-            // A disallowed special token is an error even beyond the limit.
-            rejected.is_ok() && !(sink.is_full() && not.is_empty())
-        });
-        rejected?;
-        found.map_err(|_| SpelledOnceNormalised)
-    }
-
-    fn stretch<S: Sink>(
-        &self,
-        stretch: &str,
-        at_start: bool,
-        allowed: &NameSet,
-        disallowed: &NameSet,
-        scratch: &mut PipelineScratch,
-        sink: &mut S,
-    ) -> Result<(), SpelledOnceNormalised> {
-        let text = self.normalisers.apply(stretch);
-        let (allowed, disallowed) = (&allowed.names, &disallowed.names);
-        let found = self
-            .normalised
-            .each_part(&text, allowed, disallowed, |part, token| {
-                match token {
-                    Some(id) => sink.push(id),
-                    None if sink.is_full() => {}
-                    None => {
-                        let at_start = at_start && part.start == 0;
-                        self.pieces(&text[part], at_start, scratch, sink);
-                    }
-                }
-                !(sink.is_full() && disallowed.is_empty())
-            });
-        found.map_err(|_| SpelledOnceNormalised)
-    }
-
-    fn pieces<S: Sink>(
-        &self,
-        text: &str,
-        at_start: bool,
-        scratch: &mut PipelineScratch,
-        sink: &mut S,
-    ) {
-        let (merging, cache) = (&mut scratch.merging, &mut scratch.cache);
-        let written = self.has_byte_alphabet();
-        let origins = Origins::untracked(at_start);
-        pre_tokenise::each_piece(&self.pre_tokenizers, text, origins, &mut |piece, _| {
-            if written {
-                pre_tokenise::read(piece, &mut scratch.bytes);
-                self.model.encode(&scratch.bytes, merging, cache, sink);
-            } else {
-                self.model.encode(piece.as_bytes(), merging, cache, sink);
-            }
-            !(sink.is_full() || merging.is_cancelled())
-        });
     }
 }
 

@@ -153,13 +153,13 @@ impl Model {
         });
     }
 
-    /// Call `give` with each id of a piece and the byte offset of its start, until it returns false.
+    /// Call `give` with each id of a piece and the byte offset of its start.
     pub fn locate(
         &self,
         piece: &[u8],
         merging: &mut Merging,
         cache: &mut Cache,
-        mut give: impl FnMut(u32, usize) -> bool,
+        mut give: impl FnMut(u32, usize),
     ) {
         if self.whole_first
             && let Some(id) = self.tokens.get(piece)
@@ -175,21 +175,19 @@ impl Model {
             let length = |&id: &u32| self.lengths.get(id as usize).copied().unwrap_or(0) as usize;
             let lengths_add_up = ids.iter().all(|id| length(id) > 0)
                 && ids.iter().map(length).sum::<usize>() == part.len();
-            let wanted = if lengths_add_up {
+            if lengths_add_up {
                 let mut start = at;
-                ids.iter().all(|id| {
-                    let here = start;
+                for id in ids {
+                    give(*id, start);
                     start += length(id);
-                    give(*id, here)
-                })
+                }
             } else {
                 self.merge(part, merging);
-                merging
-                    .parts
-                    .iter()
-                    .all(|found| give(found.symbol, at + found.start as usize))
-            };
-            wanted && !merging.is_cancelled()
+                for part in &merging.parts {
+                    give(part.symbol, at + part.start as usize);
+                }
+            }
+            !merging.is_cancelled()
         });
     }
 

@@ -193,15 +193,20 @@ pub fn written(byte: u8) -> char {
     char::from_u32(0x100 + others).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// Decode the characters of `text` to bytes.
-pub fn read(text: &str, bytes: &mut Vec<u8>) {
-    bytes.clear();
-    bytes.extend(text.chars().map(|character| match character {
+/// The bytes of a piece; if it is written in `ByteAlphabet`'s characters, those that it encodes, in
+/// `buffer`.
+pub fn bytes_of<'a>(piece: &'a str, is_written: bool, buffer: &'a mut Vec<u8>) -> &'a [u8] {
+    if !is_written {
+        return piece.as_bytes();
+    }
+    buffer.clear();
+    buffer.extend(piece.chars().map(|character| match character {
         '\u{100}'..='\u{120}' => (u32::from(character) - 0x100) as u8,
         '\u{121}'..='\u{142}' => (u32::from(character) - 0x121 + 0x7f) as u8,
         '\u{143}' => 0xad,
         other => u32::from(other) as u8,
     }));
+    buffer
 }
 
 #[cfg(test)]

@@ -47,14 +47,9 @@ impl Pipeline {
         budget: usize,
         front: Option<[&str; 2]>,
     ) -> Option<End> {
-        let written = self.has_byte_alphabet();
-        let bytes_of = |piece: &str| {
-            let mut bytes = piece.as_bytes().to_vec();
-            if written {
-                pre_tokenise::read(piece, &mut bytes);
-            }
-            bytes
-        };
+        let is_written = self.has_byte_alphabet();
+        let bytes_of =
+            |piece: &str| pre_tokenise::bytes_of(piece, is_written, &mut Vec::new()).to_vec();
         let mut cuts = Cuts {
             text,
             budget,
@@ -65,10 +60,10 @@ impl Pipeline {
         };
         cuts.growing.leftwards = front.is_some();
         let (none, mut steps) = (NameSet::new(Vec::new()), Vec::new());
-        let found = self.trace(text, allowed, &none, &mut |step| {
+        let found = self.each_step(text, allowed, &none, true, &mut |step| {
             let step = match step {
                 Step::Token(_, start, last) => (None, vec![start, last]),
-                Step::Piece(piece, origins) if written => {
+                Step::Piece(piece, origins) if is_written => {
                     let origins = piece.char_indices().map(|(at, _)| origins[at]).collect();
                     (Some(bytes_of(piece)), origins)
                 }
