@@ -1,4 +1,4 @@
-//! Encoding to ids with offsets, on texts that track the origin of each character.
+//! The steps of a text, and encoding to ids with offsets by the origin of each character.
 
 use std::borrow::Cow;
 

@@ -143,43 +143,19 @@ fn spans(
     if at < piece.len() {
         marked.push((at, piece.len(), inverted));
     }
-    match behaviour {
-        Behaviour::Removed => marked
-            .into_iter()
-            .filter(|&(_, _, is_match)| !is_match)
-            .map(|(start, end, _)| (start, end))
-            .collect(),
-        Behaviour::MergedWithNext => {
-            let mut merged: Vec<(usize, usize)> = Vec::with_capacity(marked.len());
-            let mut before = false;
-            for &(start, end, is_match) in marked.iter().rev() {
-                match merged.last_mut() {
-                    Some(last) if is_match && !before => last.0 = start,
-                    _ => merged.push((start, end)),
-                }
-                before = is_match;
-            }
-            merged.reverse();
-            merged
-        }
-        _ => {
-            let mut merged: Vec<(usize, usize)> = Vec::with_capacity(marked.len());
-            let mut before = false;
-            for (start, end, is_match) in marked {
-                let joins = match behaviour {
-                    Behaviour::Isolated => false,
-                    Behaviour::Contiguous => is_match == before,
-                    _ => is_match && !before,
-                };
-                match merged.last_mut() {
-                    Some(last) if joins => last.1 = end,
-                    _ => merged.push((start, end)),
-                }
-                before = is_match;
-            }
-            merged
-        }
+    if behaviour == Behaviour::Removed {
+        marked.retain(|&(_, _, is_match)| !is_match);
     }
+    let joins = |left: &(usize, usize, bool), right: &(usize, usize, bool)| match behaviour {
+        Behaviour::Isolated | Behaviour::Removed => false,
+        Behaviour::MergedWithPrevious => !left.2 && right.2,
+        Behaviour::MergedWithNext => left.2 && !right.2,
+        Behaviour::Contiguous => left.2 == right.2,
+    };
+    let joined = marked.chunk_by(joins);
+    joined
+        .map(|group| (group[0].0, group[group.len() - 1].1))
+        .collect()
 }
 
 /// The character that encodes a byte; see `pipeline/byte_alphabet.py`.
