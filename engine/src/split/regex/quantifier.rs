@@ -21,25 +21,25 @@ impl Parser<'_> {
         ) {
             return Err(self.fault(start, "a part that matches no character cannot be repeated"));
         }
-        let greed = if self.eat("?") {
-            Greed::Lazy
-        } else if self.eat("+") {
-            Greed::Possessive
-        } else {
-            Greed::Greedy
-        };
+        let is_lazy = self.eat("?");
+        let is_possessive = !is_lazy && self.eat("+");
         if matches!(self.peek(), Some('?' | '*' | '+' | '{')) {
             return Err(self.fault(
                 self.at,
                 "a repeat follows a repeat: put the first into a group",
             ));
         }
-        Ok(Node::Repeat {
+        let repeat = Node::Repeat {
             node: Box::new(node),
             min,
             max,
-            greed,
+            greed: if is_lazy { Greed::Lazy } else { Greed::Greedy },
             position: self.offset + position,
+        };
+        Ok(if is_possessive {
+            Node::Atomic(Box::new(repeat))
+        } else {
+            repeat
         })
     }
 

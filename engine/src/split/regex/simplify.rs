@@ -57,10 +57,7 @@ fn repeat(
         return Ok(Node::Empty);
     }
     if (min, max) == (1, Some(1)) {
-        return Ok(match greed {
-            Greed::Possessive => atomic(node),
-            _ => node,
-        });
+        return Ok(node);
     }
     if node.is_nullable() && max != Some(1) {
         // The continuation after an empty round is also tried without that round.
@@ -75,23 +72,12 @@ fn repeat(
         })?;
         min = 0;
     }
-    let possessive = greed == Greed::Possessive;
-    let whole_is_atomic = possessive && !matches!(node, Node::Class(_));
-    let repeat = Node::Repeat {
+    Ok(Node::Repeat {
         node: Box::new(node),
         min,
         max,
-        greed: if whole_is_atomic {
-            Greed::Greedy
-        } else {
-            greed
-        },
+        greed,
         position,
-    };
-    Ok(if whole_is_atomic {
-        Node::Atomic(Box::new(repeat))
-    } else {
-        repeat
     })
 }
 
