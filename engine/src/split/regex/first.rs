@@ -110,16 +110,10 @@ fn first_of(instruction: &Instruction, firsts: &[First], sets: &[[bool; 256]]) -
 
 /// Fills the masks of every choice.
 pub fn fill_choices(instructions: &mut [Instruction], firsts: &[First]) {
-    for pc in 0..instructions.len() {
-        let certain: Vec<bool> = match &instructions[pc] {
-            Instruction::Choice(choice) => choice
-                .branches
-                .iter()
-                .map(|&branch| is_certain(instructions, branch, 4))
-                .collect(),
-            _ => continue,
-        };
-        let Instruction::Choice(choice) = &mut instructions[pc] else {
+    let is_certain = |pc| is_certain(instructions, pc as Pc, 4);
+    let certain: Vec<bool> = (0..instructions.len()).map(is_certain).collect();
+    for instruction in instructions {
+        let Instruction::Choice(choice) = instruction else {
             continue;
         };
         for (bit, &branch) in choice.branches.iter().enumerate() {
@@ -128,7 +122,7 @@ pub fn fill_choices(instructions: &mut [Instruction], firsts: &[First]) {
                 *mask |= u64::from(possible) << bit;
             }
             choice.at_end |= u64::from(first.at_end) << bit;
-            choice.certain |= u64::from(certain[bit]) << bit;
+            choice.certain |= u64::from(certain[branch as usize]) << bit;
         }
     }
 }
