@@ -166,3 +166,13 @@ pub fn before(text: &[u8], mut at: usize) -> usize {
     }
     at
 }
+
+/// Returns the end of the character at `at`; past the end of the text, `at` + 1.
+#[inline]
+pub fn after(text: &[u8], mut at: usize) -> usize {
+    at += 1;
+    while at < text.len() && text[at] & 0xc0 == 0x80 {
+        at += 1;
+    }
+    at
+}

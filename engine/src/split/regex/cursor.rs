@@ -1,6 +1,7 @@
 //! Iterates over the pre-tokens of a text.
 
 use super::Regex;
+use super::char_set::after;
 use super::matcher::Matcher;
 use super::program::Program;
 
@@ -118,10 +119,7 @@ fn first_match(
         if let Some(end) = matcher.match_at(program, piece, start) {
             return Some((start, end));
         }
-        start += 1;
-        while start < piece.len() && piece[start] & 0xc0 == 0x80 {
-            start += 1;
-        }
+        start = after(piece, start);
     }
     None
 }

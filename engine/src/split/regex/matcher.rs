@@ -84,7 +84,7 @@
 //! end of the text. A text without memoization, such as ordinary text under the published patterns,
 //! allocates none of it.
 
-use super::char_set::before;
+use super::char_set::{after, before};
 use super::condition::{ends_at, holds};
 use super::memo::Memo;
 use super::program::{Instruction, Pc, Program};
@@ -212,23 +212,13 @@ impl Matcher {
                 }
                 Instruction::Choice(choice) => {
                     if self.remembering {
-                        let won = if WHOLE {
-                            None
-                        } else {
-                            self.memo.won(choice.slot, at)
-                        };
-                        if let Some(end) = won {
+                        if !WHOLE && let Some(end) = self.memo.won(choice.slot, at) {
                             self.succeed::<WHOLE>(subject, base, end);
                             return Some(end);
                         }
                         if self.memo.has_failed(choice.slot, at) {
-                            match self.backtrack(subject, base) {
-                                Some(resumed) => {
-                                    (pc, at) = resumed;
-                                    continue;
-                                }
-                                None => return None,
-                            }
+                            (pc, at) = self.backtrack(subject, base)?;
+                            continue;
                         }
                     }
                     let branches = match text.get(at) {
@@ -288,13 +278,10 @@ impl Matcher {
                     holds(subject, *assertion, at).then_some((*next, at))
                 }
             };
-            match advanced {
-                Some(resumed) => (pc, at) = resumed,
-                None => match self.backtrack(subject, base) {
-                    Some(resumed) => (pc, at) = resumed,
-                    None => return None,
-                },
-            }
+            (pc, at) = match advanced {
+                Some(next) => next,
+                None => self.backtrack(subject, base)?,
+            };
         }
     }
 
@@ -363,7 +350,7 @@ impl Matcher {
                 }
                 Instruction::Run { max, slot, .. } if *max == u32::MAX => {
                     // All longer forms have failed.
-                    let longer = following(subject.text, frame.at);
+                    let longer = after(subject.text, frame.at);
                     self.memo.shorten(*slot, frame.key, longer);
                     if !WHOLE {
                         self.memo.win_shortened(*slot, frame.key, frame.at, end);
@@ -373,13 +360,4 @@ impl Matcher {
             }
         }
     }
-}
-
-/// Returns the end of the character at `at`; past the end of the text, `at` + 1.
-fn following(text: &[u8], at: usize) -> usize {
-    let mut next = at + 1;
-    while next < text.len() && text[next] & 0xc0 == 0x80 {
-        next += 1;
-    }
-    next
 }

@@ -63,27 +63,17 @@ impl Matcher {
         if possessive || (least == end && !self.remembering) {
             return Entered::At(end);
         }
-        let mut key = at;
-        if unbounded {
-            key = end;
-            if let Some(known) = self
-                .remembering
-                .then(|| self.memo.shortened(slot, key))
-                .flatten()
-            {
-                if let Some((shortened_end, won)) = known.won {
-                    return if least <= shortened_end {
-                        Entered::Won(won)
-                    } else {
-                        Entered::Failed
-                    };
-                }
-                if known.failed_from <= least {
-                    return Entered::Failed;
-                }
-                if known.failed_from <= end {
-                    end = before(subject.text, known.failed_from);
-                }
+        let key = if unbounded { end } else { at };
+        if unbounded
+            && self.remembering
+            && let Some(known) = self.memo.shortened(slot, key)
+        {
+            match known.won {
+                Some((shortened_end, won)) if least <= shortened_end => return Entered::Won(won),
+                Some(_) => return Entered::Failed,
+                None if known.failed_from <= least => return Entered::Failed,
+                None if known.failed_from <= end => end = before(subject.text, known.failed_from),
+                None => {}
             }
         }
         self.frames.push(Frame {
