@@ -18,6 +18,7 @@
 //! position. If nothing can merge by rank, no listed pair occurs. ∎
 
 use std::collections::HashSet;
+use std::iter::zip;
 
 use crate::vocabulary::rank_table::RankTable;
 
@@ -28,23 +29,19 @@ const LONGEST: usize = 256;
 /// No token.
 const NONE: u32 = u32::MAX;
 
-/// The merges of a list in order of priority: left, right and resulting ids.
-pub struct Listed {
-    pub lefts: Vec<u32>,
-    pub rights: Vec<u32>,
-    pub results: Vec<u32>,
-}
-
 /// Whether merging by the list is proven to equal merging by rank with whole pieces first.
 ///
-/// Args: `ranks`, in which every single byte is a token; `whole_first`, whether the list, too, is
-/// used with whole pieces first.
-pub fn merges_by_rank(ranks: &RankTable, list: &Listed, whole_first: bool) -> bool {
-    if !list.results.is_sorted() {
+/// Args: `ranks`, in which every single byte is a token; the lefts, rights and results of the list
+/// in order of priority; `whole_first`, whether the list, too, is used with whole pieces first.
+pub fn merges_by_rank(
+    ranks: &RankTable,
+    [lefts, rights, results]: [Vec<u32>; 3],
+    whole_first: bool,
+) -> bool {
+    if !results.is_sorted() {
         return false; // the priorities are not in order of ranks
     }
-    let halves = list.lefts.iter().copied().zip(list.rights.iter().copied());
-    let listed: HashSet<(u32, u32)> = halves.collect();
+    let listed: HashSet<(u32, u32)> = zip(lefts, rights).collect();
     let mut parts = Vec::new();
     ranks
         .iter()

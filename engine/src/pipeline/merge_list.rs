@@ -1,25 +1,23 @@
-//! Converts merges from spellings to columns of ids: the twin of `formats/merge_list.py`.
+//! Converts merges from spellings to ids: the twin of `formats/merge_list.py`.
+
+use std::cmp::Reverse;
 
 use super::tokens::Tokens;
 
-/// The columns of merges in order of priority.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Columns {
-    pub priorities: Vec<u32>,
-    pub results: Vec<u32>,
-    pub lefts: Vec<u32>,
-    pub rights: Vec<u32>,
-}
+/// A merge: its priority, the result, and the left and the right half.
+type Merge = [u32; 4];
 
 /// Look up the ids of merges. `halves` has the left and the right half of each merge, alternating;
 /// None is never in the vocabulary. The result of a merge is the left half and the right half
 /// without its first `prefix` bytes. A duplicate pair has the priority of its last occurrence. The
 /// error is the index of a merge with a missing token.
-pub fn merge_columns(
+///
+/// Returns: the merges in order of priority.
+pub fn merges_of(
     halves: &[Option<&str>],
     vocabulary: &[(&str, u32)],
     prefix: usize,
-) -> Result<Columns, usize> {
+) -> Result<Vec<Merge>, usize> {
     let (empty, spelled): (Vec<_>, Vec<_>) = vocabulary
         .iter()
         .copied()
@@ -28,7 +26,7 @@ pub fn merge_columns(
     // Its tables store short strings inline, because memory latency dominates lookups.
     let tokens = Tokens::new(&spelled);
     let pairs = halves.as_chunks::<2>().0;
-    let mut columns = Columns::default();
+    let mut merges = Vec::with_capacity(pairs.len());
     let mut name = String::new();
     for (index, two) in pairs.iter().enumerate() {
         let &[Some(left), Some(right)] = two else {
@@ -41,32 +39,19 @@ pub fn merge_columns(
             "" => empty.ok_or(index),
             _ => tokens.get(spelling.as_bytes()).ok_or(index),
         };
-        columns.lefts.push(find(left)?);
-        columns.rights.push(find(right)?);
-        columns.results.push(find(&name)?);
-        columns.priorities.push(index as u32);
+        merges.push([index as u32, find(&name)?, find(left)?, find(right)?]);
     }
-    Ok(columns.without_repeats())
+    remove_repeats(&mut merges);
+    Ok(merges)
 }
 
-impl Columns {
-    fn without_repeats(self) -> Self {
-        let halves = self.lefts.iter().zip(&self.rights).zip(&self.priorities);
-        let mut keys: Vec<(u32, u32, u32)> = halves.map(|((&l, &r), &i)| (l, r, i)).collect();
-        keys.sort_unstable();
-        let repeats = |two: &[(u32, u32, u32)]| (two[0].0, two[0].1) == (two[1].0, two[1].1);
-        if !keys.windows(2).any(repeats) {
-            return self;
-        }
-        let last = |&at: &usize| keys.get(at..at + 2).is_none_or(|two| !repeats(two));
-        let mut kept: Vec<u32> = (0..keys.len()).filter(last).map(|at| keys[at].2).collect();
-        kept.sort_unstable();
-        let column = |of: &[u32]| kept.iter().map(|&index| of[index as usize]).collect();
-        Columns {
-            priorities: column(&self.priorities),
-            results: column(&self.results),
-            lefts: column(&self.lefts),
-            rights: column(&self.rights),
-        }
+fn remove_repeats(merges: &mut Vec<Merge>) {
+    let mut pairs: Vec<[u32; 2]> = merges.iter().map(|&[.., l, r]| [l, r]).collect();
+    pairs.sort_unstable();
+    if pairs.is_sorted_by(|a, b| a < b) {
+        return;
     }
+    merges.sort_unstable_by_key(|&[priority, _, left, right]| (left, right, Reverse(priority)));
+    merges.dedup_by_key(|&mut [.., left, right]| (left, right));
+    merges.sort_unstable();
 }

@@ -31,10 +31,10 @@ mod units;
 use std::collections::HashSet;
 
 pub use added::{AddedToken, AddedTokens};
-pub use by_rank::{Listed, merges_by_rank};
+pub use by_rank::merges_by_rank;
 pub use charsmap::CharsMap;
 pub use decoder::{Decoder, Middle};
-pub use merge_list::merge_columns;
+pub use merge_list::merges_of;
 pub use model::Model;
 pub use model_parts::Parts;
 pub use normalise::{Normaliser, Normalisers};

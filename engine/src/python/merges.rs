@@ -6,7 +6,6 @@ use pyo3::types::{PyAny, PyDict, PyInt, PyString, PyTuple};
 use super::guard::{detached, guarded};
 use super::ids::{array_of, token_ids};
 use crate::pipeline;
-use crate::pipeline::Listed;
 use crate::vocabulary::rank_table::RankTable;
 
 /// See `as_ranks.merges_by_rank`. The columns of `merges` are lefts, rights and results.
@@ -14,17 +13,14 @@ use crate::vocabulary::rank_table::RankTable;
 pub(super) fn merges_by_rank(
     py: Python<'_>,
     ranks: Vec<(Vec<u8>, u32)>,
-    merges: (Bound<'_, PyAny>, Bound<'_, PyAny>, Bound<'_, PyAny>),
+    merges: [Bound<'_, PyAny>; 3],
     whole_first: bool,
 ) -> PyResult<bool> {
-    let list = Listed {
-        lefts: token_ids(&merges.0)?.0,
-        rights: token_ids(&merges.1)?.0,
-        results: token_ids(&merges.2)?.0,
-    };
+    let [lefts, rights, results] = merges.each_ref().map(token_ids);
+    let list = [lefts?.0, rights?.0, results?.0];
     detached(py, || {
         RankTable::from_items(ranks)
-            .is_ok_and(|ranks| pipeline::merges_by_rank(&ranks, &list, whole_first))
+            .is_ok_and(|ranks| pipeline::merges_by_rank(&ranks, list, whole_first))
     })
 }
 
@@ -48,14 +44,12 @@ pub(super) fn merge_columns<'py>(
         .collect::<PyResult<_>>()?;
     // A lone surrogate occurs in no token.
     let halves: Vec<Option<&str>> = halves.iter().map(|half| half.to_str().ok()).collect();
-    match guarded(py, || pipeline::merge_columns(&halves, &vocabulary, prefix))? {
+    match guarded(py, || pipeline::merges_of(&halves, &vocabulary, prefix))? {
         Err(index) => Ok(PyInt::new(py, index).into_any()),
-        Ok(found) => {
-            let columns = [found.priorities, found.results, found.lefts, found.rights];
-            let arrays: Vec<_> = columns
-                .iter()
-                .map(|column| array_of(py, column))
-                .collect::<PyResult<_>>()?;
+        Ok(merges) => {
+            let column = |i| merges.iter().map(|merge| merge[i]).collect::<Vec<_>>();
+            let arrays = (0..4).map(|i| array_of(py, &column(i)));
+            let arrays = arrays.collect::<PyResult<Vec<_>>>()?;
             Ok(PyTuple::new(py, arrays)?.into_any())
         }
     }
