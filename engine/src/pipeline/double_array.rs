@@ -21,10 +21,8 @@ impl DoubleArray {
     pub fn new(table: &[u8]) -> Option<Self> {
         let (size, rest) = table.split_first_chunk::<4>()?;
         let (trie, strings) = rest.split_at_checked(u32::from_le_bytes(*size) as usize)?;
-        let units: Vec<u32> = trie
-            .chunks_exact(4)
-            .map(|unit| u32::from_le_bytes([unit[0], unit[1], unit[2], unit[3]]))
-            .collect();
+        let units = trie.as_chunks().0.iter();
+        let units: Vec<u32> = units.map(|unit| u32::from_le_bytes(*unit)).collect();
         let root = offset(*units.first()?);
         let is_start = std::array::from_fn(|byte| {
             let unit = units.get(root ^ byte);

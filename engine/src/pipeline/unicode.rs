@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfd_quick};
@@ -119,16 +119,13 @@ fn starts_cluster(character: char) -> bool {
     let first = first.unwrap_or(character);
     canonical_combining_class(character) == 0
         && canonical_combining_class(first) == 0
-        && !composes_backwards().contains(&first)
+        && !COMPOSES_BACKWARDS.contains(&first)
 }
 
 /// The characters that may compose with the character before them: the last characters of
 /// decompositions.
-fn composes_backwards() -> &'static HashSet<char> {
-    static SET: OnceLock<HashSet<char>> = OnceLock::new();
-    SET.get_or_init(|| {
-        ('\u{80}'..=char::MAX)
-            .filter_map(|character| std::iter::once(character).nfd().skip(1).last())
-            .collect()
-    })
-}
+static COMPOSES_BACKWARDS: LazyLock<HashSet<char>> = LazyLock::new(|| {
+    ('\u{80}'..=char::MAX)
+        .filter_map(|character| std::iter::once(character).nfd().skip(1).last())
+        .collect()
+});
