@@ -107,8 +107,8 @@ impl Growing {
             let mut ids = LookedUp::into(model, &mut self.parts);
             ids.leftwards = self.leftwards;
             ids.pending = inner.pending.then_some(0);
-            match &model.strings {
-                Some(strings) => ids.push_apart(part, 0, strings),
+            match &model.taken_apart {
+                Some(taken_apart) => ids.push_apart(part, 0, taken_apart),
                 None if first == newest => ids.push(part, 0),
                 None => ids.known(symbol, 0),
             }

@@ -49,7 +49,6 @@ use crate::bpe::{SpecialFound, UnknownId, reject};
 use crate::cache::Cache;
 use crate::cache::scratch::Pool;
 use crate::output::{Count, List, Sink};
-use crate::split::regex::CharSet;
 use crate::vocabulary::special::SpecialSet;
 use located::Step;
 use model::Merging;
@@ -184,9 +183,4 @@ impl Pipeline {
         let is_one = |step: &PreTokenizer| matches!(step, PreTokenizer::ByteAlphabet);
         self.pre_tokenizers.iter().any(is_one)
     }
-}
-
-/// A set of the characters in inclusive ranges.
-pub fn characters(ranges: &[(u32, u32)]) -> CharSet {
-    CharSet::of_ranges(ranges)
 }

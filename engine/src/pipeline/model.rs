@@ -1,11 +1,9 @@
 //! Converts a piece to ids: step 5 of docs/formats.md.
 
-use std::collections::HashMap;
-
 use super::char_table::CharTable;
 use super::model_parts::Parts;
 use super::pair_merge::{NO_SYMBOL, PairMerger, Pairs, Part};
-use super::rule::{Rule, TooManyPairs, rank_pairs, score_pairs, single_characters};
+use super::rule::{Rule, TakenApart, TooManyPairs, rank_pairs, score_pairs, single_characters};
 use super::split_points::Joined;
 use super::tokens::Tokens;
 use super::units::{LookedUp, Unit, Units};
@@ -29,8 +27,8 @@ pub struct Model {
     needs_known: bool,
     prefix: Vec<u8>,
     suffix: Vec<u8>,
-    /// For a model with scores: the lookup of merged strings.
-    pub(super) strings: Option<Strings>,
+    /// For a model with scores: the strings that ids are taken apart to.
+    pub(super) taken_apart: Option<TakenApart>,
     /// The symbols of characters for merging: ids, except for a model with scores.
     symbols: CharTable,
     /// The ids of single characters that are tokens.
@@ -40,11 +38,6 @@ pub struct Model {
     lengths: Box<[u32]>,
     /// The lengths of the tokens.
     pub(super) spans: Lengths,
-}
-
-/// The lookup of merged strings, for a model with scores.
-pub struct Strings {
-    pub(super) taken_apart: HashMap<u32, [Vec<u8>; 2]>,
 }
 
 /// The buffers of one call.
@@ -81,7 +74,7 @@ impl Model {
         let lengths = parts.lengths();
         let spans = Lengths::of(parts.tokens.iter().map(|(token, _)| token.as_slice()));
         let needs_known = parts.needs_known();
-        let (pairs, characters, strings) = match parts.rule {
+        let (pairs, characters, taken_apart) = match parts.rule {
             Rule::Ranks => {
                 let pairs = rank_pairs(&parts.tokens)?;
                 (pairs, single_characters(&parts.tokens), None)
@@ -89,14 +82,14 @@ impl Model {
             Rule::Merges(pairs) => (pairs, single_characters(&parts.tokens), None),
             Rule::Scores(scores, taken_apart) => {
                 let (pairs, characters) = score_pairs(&parts.tokens, &scores)?;
-                (pairs, characters, Some(Strings { taken_apart }))
+                (pairs, characters, Some(taken_apart))
             }
         };
         // An id that replaces text without a token may merge with any adjacent token.
         let is_stand_in =
             |id: u32| Some(id) == parts.unknown || parts.byte_tokens.iter().any(|b| b.1 == id);
         let joined = joined.filter(|_| {
-            strings.is_some()
+            taken_apart.is_some()
                 || !pairs
                     .iter()
                     .any(|&(left, right, _, _)| is_stand_in(left) || is_stand_in(right))
@@ -104,9 +97,9 @@ impl Model {
         let pairs = Pairs::new(&pairs);
         let alone = single_characters(&parts.tokens)
             .into_iter()
-            .filter(|(_, id)| match &strings {
-                Some(strings) => !strings.taken_apart.contains_key(id),
-                None => true,
+            .filter(|(_, id)| {
+                let apart = taken_apart.as_ref();
+                apart.is_none_or(|apart| !apart.contains_key(id))
             });
         let alone = CharTable::new(alone);
         let symbols = CharTable::new(characters);
@@ -121,7 +114,7 @@ impl Model {
             needs_known,
             prefix: parts.prefix.into_bytes(),
             suffix: parts.suffix.into_bytes(),
-            strings,
+            taken_apart,
             symbols,
             alone,
             joined,
@@ -241,7 +234,11 @@ impl Model {
                 None => return self.encode_part(part, merging, cache, sink),
             }
         }
-        if self.has_taken_apart() {
+        if self
+            .taken_apart
+            .as_ref()
+            .is_some_and(|apart| !apart.is_empty())
+        {
             return self.encode_part(part, merging, cache, sink);
         }
         sink.extend(&spelled[..part.len()]);
@@ -257,12 +254,6 @@ impl Model {
 
     fn is_token(&self, character: char) -> bool {
         self.alone.get(character) != NO_SYMBOL
-    }
-
-    fn has_taken_apart(&self) -> bool {
-        self.strings
-            .as_ref()
-            .is_some_and(|strings| !strings.taken_apart.is_empty())
     }
 
     /// Encode a piece, or a part of one that merges independently, with the cache.
@@ -307,7 +298,7 @@ impl Model {
     /// Merge a piece into `merging.ids`, with the starts in `merging.parts`.
     fn merge(&self, piece: &[u8], merging: &mut Merging) {
         let (parts, units) = (&mut merging.parts, &mut merging.units);
-        if let Some(strings) = &self.strings {
+        if let Some(taken_apart) = &self.taken_apart {
             units.clear();
             self.units.each(piece, |start, unit| {
                 units.push(Part {
@@ -319,7 +310,7 @@ impl Model {
             let mut found = LookedUp::into(self, parts);
             for (i, unit) in units.iter().enumerate() {
                 let end = units.get(i + 1).map_or(piece.len(), |p| p.start as usize);
-                found.push_apart(&piece[unit.start as usize..end], unit.start, strings);
+                found.push_apart(&piece[unit.start as usize..end], unit.start, taken_apart);
             }
             found.finish();
         } else {

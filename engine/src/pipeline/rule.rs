@@ -7,6 +7,9 @@ use super::concatenations::concatenations;
 /// Left symbol, right symbol, priority (the lowest first) and resulting symbol.
 pub type Pair = (u32, u32, u32, u32);
 
+/// The two parts of each id that is taken apart.
+pub type TakenApart = HashMap<u32, [Vec<u8>; 2]>;
+
 /// A rule of merging.
 pub enum Rule {
     /// Two ids merge if their concatenation is a token, the lowest id first.
@@ -15,7 +18,7 @@ pub enum Rule {
     Merges(Vec<Pair>),
     /// Two strings merge if their concatenation has a score, the highest first. Also the two parts
     /// of each id that is taken apart.
-    Scores(Vec<(u32, f64)>, HashMap<u32, [Vec<u8>; 2]>),
+    Scores(Vec<(u32, f64)>, TakenApart),
 }
 
 /// The single characters that are tokens, with their ids.

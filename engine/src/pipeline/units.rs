@@ -1,7 +1,8 @@
 //! Splits a piece into units, and looks up their ids: tokens, byte tokens, or the unknown token.
 
-use super::model::{Model, Strings};
+use super::model::Model;
 use super::pair_merge::Part;
+use super::rule::TakenApart;
 
 /// The kind of units that merging starts from.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -99,16 +100,16 @@ impl<'a> LookedUp<'a> {
     }
 
     /// Look up a string, or the parts that it is taken apart to.
-    pub fn push_apart(&mut self, part: &[u8], start: u32, strings: &Strings) {
+    pub fn push_apart(&mut self, part: &[u8], start: u32, taken_apart: &TakenApart) {
         let id = self.model.tokens.get(part);
-        match id.and_then(|id| strings.taken_apart.get(&id)) {
+        match id.and_then(|id| taken_apart.get(&id)) {
             Some([left, right]) if self.leftwards => {
-                self.push_apart(right, start, strings);
-                self.push_apart(left, start, strings);
+                self.push_apart(right, start, taken_apart);
+                self.push_apart(left, start, taken_apart);
             }
             Some([left, right]) => {
-                self.push_apart(left, start, strings);
-                self.push_apart(right, start + left.len() as u32, strings);
+                self.push_apart(left, start, taken_apart);
+                self.push_apart(right, start + left.len() as u32, taken_apart);
             }
             None => self.push(part, start),
         }

@@ -14,9 +14,10 @@ use crate::output::varint;
 use crate::pipeline;
 use crate::pipeline::{
     AddedToken, AddedTokens, Behaviour, CharsMap, Decoder, Middle, Model, NameSet, Normaliser,
-    Normalisers, Pad, Parts, PreTokenizer, Rule, Search, Spacing, UnicodeForm, Units, characters,
+    Normalisers, Pad, Parts, PreTokenizer, Rule, Search, Spacing, UnicodeForm, Units,
 };
 use crate::split::Splitter;
+use crate::split::regex::CharSet;
 
 /// A compiled set of names of special tokens.
 ///
@@ -105,7 +106,7 @@ impl Pipeline {
             model,
             normalisers: Normalisers {
                 steps,
-                younger: characters(&younger),
+                younger: CharSet::of_ranges(&younger),
             },
             pre_tokenizers,
             as_it_came: added_tokens(as_it_came),
@@ -181,14 +182,8 @@ fn normaliser((kind, parts): &Step<'_>) -> PyResult<Normaliser> {
             let (name,): (String,) = parts.extract()?;
             Normaliser::Unicode(UnicodeForm::named(&name).ok_or_else(unknown)?)
         }
-        "lowercase" => {
-            let (lower,): (HashMap<char, String>,) = parts.extract()?;
-            Normaliser::Lowercase(lower)
-        }
-        "prepend" => {
-            let (text,) = parts.extract()?;
-            Normaliser::Prepend(text)
-        }
+        "lowercase" => Normaliser::Lowercase(parts.extract::<(_,)>()?.0),
+        "prepend" => Normaliser::Prepend(parts.extract::<(_,)>()?.0),
         "replace" => {
             let (pattern, content): (String, String) = parts.extract()?;
             Normaliser::Replace(search(parts.py(), &pattern)?, content)
@@ -246,11 +241,8 @@ fn split(py: Python<'_>, pattern: &str, behaviour: &str, inverted: bool) -> PyRe
     let behaviour = match behaviour {
         // A scanner returns isolated matches and the text between them.
         "isolated" if !pattern.contains('\n') => {
-            let splitter = Splitter::for_pattern(pattern);
-            return match splitter {
-                Ok(splitter) => Ok(PreTokenizer::Scan(splitter)),
-                Err(fault) => Err(pattern_error(py, fault)),
-            };
+            let splitter = Splitter::for_pattern(pattern).map(PreTokenizer::Scan);
+            return splitter.map_err(|fault| pattern_error(py, fault));
         }
         "isolated" => Behaviour::Isolated,
         "removed" => Behaviour::Removed,
