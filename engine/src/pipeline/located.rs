@@ -121,10 +121,10 @@ pub(super) enum Step<'a> {
 /// The origin of the byte `at` of a piece.
 fn offset(text: &str, piece: &str, starts: &[usize], at: usize) -> usize {
     let start = starts[at];
-    let boundary = (0..=at).rev().find(|&byte| piece.is_char_boundary(byte));
-    let Some(character) = boundary.filter(|&byte| byte < at) else {
+    let character = piece.floor_char_boundary(at);
+    if character == at {
         return start;
-    };
+    }
     let as_it_came = text[start..].chars().next() == piece[character..].chars().next();
     start + if as_it_came { at - character } else { 0 }
 }

@@ -184,13 +184,8 @@ impl Made for Traced<'_> {
     }
 
     fn end(&mut self, length: usize, pad: Option<char>) {
-        let after = self.source.starts.last().map_or(0, |&start| {
-            start
-                + self.original[start..]
-                    .chars()
-                    .next()
-                    .map_or(0, char::len_utf8)
-        });
+        let last = self.source.starts.last();
+        let after = last.map_or(0, |&start| self.original.ceil_char_boundary(start + 1));
         let start = self.made.starts.get(length).copied().unwrap_or(after);
         self.made.cut(0..length);
         if let Some(pad) = pad {

@@ -10,10 +10,7 @@ const LETTERS_AND_MARKS: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS, MARK]
 /// Returns the first safe split point of all published patterns at or after byte `from` and inside
 /// `text`; None if there is none.
 pub fn next_split_point(text: &str, from: usize) -> Option<usize> {
-    let mut at = from.saturating_sub(1).min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
+    let mut at = text.floor_char_boundary(from.saturating_sub(1));
     let mut behind = char_at(text.as_bytes(), at)?;
     loop {
         at += behind.len;
@@ -28,19 +25,13 @@ pub fn next_split_point(text: &str, from: usize) -> Option<usize> {
 /// Returns whether `at`, a character boundary inside `text`, is a safe split point of all published
 /// patterns.
 pub fn is_split_point(text: &str, at: usize) -> bool {
-    let Some(mut before) = at.checked_sub(1) else {
+    let Some(before) = at.checked_sub(1) else {
         return false;
     };
-    while !text.is_char_boundary(before) {
-        before -= 1;
-    }
-    match (
-        char_at(text.as_bytes(), before),
-        char_at(text.as_bytes(), at),
-    ) {
-        (Some(behind), Some(ahead)) => is_border(behind, ahead),
-        _ => false,
-    }
+    let before = text.floor_char_boundary(before);
+    let [behind, ahead] = [before, at].map(|at| char_at(text.as_bytes(), at));
+    let both = behind.zip(ahead);
+    both.is_some_and(|(behind, ahead)| is_border(behind, ahead))
 }
 
 /// Returns whether no match of a published pattern contains both characters in sequence, and no
