@@ -3,7 +3,7 @@
 use memchr::memmem::Finder;
 
 use crate::split::PatternFault;
-use crate::split::regex::{Regex, Searcher};
+use crate::split::regex::Regex;
 
 /// A pattern: a plain string, or a program.
 pub enum Search {
@@ -28,7 +28,7 @@ impl Search {
             return Err(fault("a line break is not supported here"));
         }
         let regex = Regex::new(pattern)?;
-        if regex.may_match_nothing() {
+        if regex.may_match_nothing {
             return Err(fault(
                 "it can match the empty string, which engines treat differently",
             ));
@@ -44,14 +44,7 @@ impl Search {
                     work(start, start + length);
                 }
             }
-            Search::Program(regex) => {
-                let mut searcher = Searcher::default();
-                let mut at = 0;
-                while let Some((start, end)) = searcher.next(regex, piece.as_bytes(), at) {
-                    work(start, end);
-                    at = end;
-                }
-            }
+            Search::Program(regex) => regex.each_match(piece.as_bytes(), work),
         }
     }
 }

@@ -124,16 +124,13 @@ fn first_match(
     None
 }
 
-/// Finds successive matches of a pattern of one line in one piece.
-#[derive(Default)]
-pub struct Searcher {
-    matcher: Matcher,
-}
-
-impl Searcher {
-    /// Returns the start and the end of the first match at or after `from`, which must not
-    /// decrease.
-    pub fn next(&mut self, regex: &Regex, piece: &[u8], from: usize) -> Option<(usize, usize)> {
-        first_match(&mut self.matcher, regex.lines.first()?, piece, from)
+impl Regex {
+    /// Calls `work` with the start and the end of each match of a pattern of one line.
+    pub fn each_match(&self, piece: &[u8], mut work: impl FnMut(usize, usize)) {
+        let (mut matcher, mut at) = (Matcher::default(), 0);
+        while let Some((start, end)) = first_match(&mut matcher, &self.lines[0], piece, at) {
+            work(start, end);
+            at = end;
+        }
     }
 }

@@ -25,7 +25,7 @@ mod simplify;
 mod tests;
 
 pub use char_set::CharSet;
-pub use cursor::{Cursor, Searcher};
+pub use cursor::Cursor;
 
 use regex_syntax::hir::ClassUnicode;
 
@@ -35,7 +35,8 @@ use program::Program;
 /// A compiled pattern: a program for each of its lines.
 pub struct Regex {
     lines: Vec<Program>,
-    may_match_nothing: bool,
+    /// Whether the pattern can match the empty string, which isolates nothing.
+    pub may_match_nothing: bool,
 }
 
 /// Returns the set of `\w`.
@@ -61,10 +62,5 @@ impl Regex {
             lines,
             may_match_nothing,
         })
-    }
-
-    /// Returns whether the pattern can match the empty string, which isolates nothing.
-    pub fn may_match_nothing(&self) -> bool {
-        self.may_match_nothing
     }
 }
