@@ -91,15 +91,6 @@ impl Bpe {
         })
     }
 
-    pub fn splitter_name(&self) -> &'static str {
-        self.splitter.name()
-    }
-
-    /// Returns the pre-tokens of ordinary text.
-    pub fn split<'t>(&self, text: &'t str) -> Vec<&'t str> {
-        self.splitter.pieces(text)
-    }
-
     pub fn fingerprint(&self) -> &str {
         self.fingerprint
             .get_or_init(|| fingerprint(self.table(), &self.pattern, &self.specials))

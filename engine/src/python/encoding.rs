@@ -70,7 +70,7 @@ impl Bpe {
 
     #[getter]
     fn splitter(&self) -> &'static str {
-        self.core.splitter_name()
+        self.core.splitter().name()
     }
 
     #[getter]
@@ -94,7 +94,7 @@ impl Bpe {
         text: &Bound<'py, PyString>,
     ) -> PyResult<Bound<'py, PyList>> {
         let text = utf8(text)?;
-        let pieces = released(py, text.len(), || self.core.split(text))?;
+        let pieces = released(py, text.len(), || self.core.splitter().pieces(text))?;
         PyList::new(py, pieces)
     }
 
