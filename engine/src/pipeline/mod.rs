@@ -158,14 +158,9 @@ impl Pipeline {
 
     /// Whether a step depends on the origin of a piece, and a step before it changes the text.
     fn needs_origins(&self) -> bool {
-        let asks = |step: &PreTokenizer| {
-            matches!(
-                step,
-                PreTokenizer::Prefix {
-                    first_only: true,
-                    ..
-                }
-            )
+        let asks = |step: &PreTokenizer| match step {
+            PreTokenizer::Prefix { first_only, .. } => *first_only,
+            _ => false,
         };
         let Some(at) = self.pre_tokenizers.iter().rposition(asks) else {
             return false;

@@ -81,8 +81,6 @@ impl Normalisers {
         match step {
             Normaliser::Unicode(form) => form.apply(text, |character| self.is_younger(character)),
             Normaliser::Lowercase(_) if text.is_ascii() => Cow::Owned(text.to_ascii_lowercase()),
-            Normaliser::Prepend(_) if text.is_empty() => Cow::Borrowed(text),
-            Normaliser::Prepend(before) => Cow::Owned([before, text].concat()),
             Normaliser::Replace(search, content) => {
                 let mut made = Plain::of(text);
                 if replace(text, search, content, &mut made) {

@@ -5,6 +5,8 @@
 //! Starts of tokens are only removed, and the slot of a removed start is set to INVALID. So a
 //! position that was the start of a token still is if and only if its slot holds that token.
 
+use std::iter::once;
+
 use super::counts::Counts;
 use super::pairs::{List, Pairs};
 
@@ -131,14 +133,9 @@ impl Words {
         for (word, count) in counts.iter().filter(|(word, _)| word.len() > 1) {
             let number = words.weights.len() as u32;
             words.weights.push(count as i64);
-            words.slots.push(Slot {
-                id: BORDER,
-                word: number,
-            });
             let tokens = word.iter().map(|&byte| byte_ids[byte as usize]);
-            words
-                .slots
-                .extend(tokens.map(|id| Slot { id, word: number }));
+            let ids = once(BORDER).chain(tokens);
+            words.slots.extend(ids.map(|id| Slot { id, word: number }));
         }
         words.slots.push(Slot {
             id: BORDER,
