@@ -98,7 +98,7 @@ impl Characters {
         let lower = |place: &mut u32| *place = rank.min(*place);
         match *token {
             [last, lead, ..] if is_trailing(last) && !is_trailing(lead) => {
-                lower(&mut self.start_one[start_one(last, lead)]);
+                lower(&mut self.start_one[one_byte(last, lead)]);
             }
             [middle, last, lead, ..]
                 if is_trailing(middle) && is_trailing(last) && !is_trailing(lead) =>
@@ -109,7 +109,7 @@ impl Characters {
         }
         match *token {
             [.., before, lead @ 0xc0..=0xff] => {
-                lower(&mut self.end_one[end_one(before, lead)]);
+                lower(&mut self.end_one[one_byte(lead, before)]);
             }
             [.., before, lead @ 0xe0..=0xef, second] if is_trailing(second) => {
                 lower(&mut self.end_two[end_two(before, lead, second)]);
@@ -190,12 +190,12 @@ impl Characters {
         // joins the character with text beyond it.
         let before = match start {
             0 => NO_RANK,
-            _ => self.end_one[end_one(previous, lead)],
+            _ => self.end_one[one_byte(lead, previous)],
         };
         let after = match text.get(end) {
             None => NO_RANK,
             Some(&next) if is_trailing(next) => return BYTE,
-            Some(&next) => self.start_one[start_one(last, next)],
+            Some(&next) => self.start_one[one_byte(last, next)],
         };
         let whole = self.ranks[point];
         if len == 2 {
@@ -272,9 +272,10 @@ pub(super) fn pair(first: u8, second: u8) -> usize {
     (first as usize) << 8 | second as usize
 }
 
+/// Returns the place of the first or the last byte of a character, and of the byte beside it.
 #[inline(always)]
-fn end_one(before: u8, lead: u8) -> usize {
-    (lead as usize & 0x3f) << 8 | before as usize
+fn one_byte(of_character: u8, beside: u8) -> usize {
+    (of_character as usize & 0x3f) << 8 | beside as usize
 }
 
 /// Number of kinds of bytes before a character: each trailing byte, a space, and any other.
@@ -288,11 +289,6 @@ fn end_two(before: u8, lead: u8, second: u8) -> usize {
         _ => 65,
     };
     two_bytes(lead & 0x0f, second) * KINDS_BEFORE + kind
-}
-
-#[inline(always)]
-fn start_one(last: u8, next: u8) -> usize {
-    (last as usize & 0x3f) << 8 | next as usize
 }
 
 #[inline(always)]
