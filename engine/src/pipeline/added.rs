@@ -1,12 +1,12 @@
 //! Search for added tokens in text: steps 1 and 3 of docs/formats.md.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::bpe::SpecialFound;
 use crate::split::regex::{CharSet, word_characters};
+use crate::vocabulary::special::SpecialSet;
 
 /// An added token; `pipeline/definition.py` describes the fields.
 pub struct AddedToken {
@@ -49,8 +49,8 @@ impl AddedTokens {
     pub fn each_part(
         &self,
         text: &str,
-        allowed: &HashSet<String>,
-        disallowed: &HashSet<String>,
+        allowed: &SpecialSet,
+        disallowed: &SpecialSet,
         mut work: impl FnMut(Range<usize>, Option<u32>) -> bool,
     ) -> Result<(), SpecialFound> {
         let nothing_counts = self.only_special && allowed.is_empty() && disallowed.is_empty();
@@ -65,13 +65,13 @@ impl AddedTokens {
             let token = &self.tokens[found.pattern()];
             let (mut start, mut stop) = (found.start(), found.end());
             if token.special {
-                if disallowed.contains(&token.name) {
+                if disallowed.has(&token.name) {
                     return Err(SpecialFound {
                         token: token.name.clone(),
                         byte_offset: start,
                     });
                 }
-                if !allowed.contains(&token.name) {
+                if !allowed.has(&token.name) {
                     continue;
                 }
             }

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
+use super::Pipeline;
 use super::origins::{Aligned, Origins};
 use super::pre_tokenise;
-use super::{NameSet, Pipeline};
 use crate::bpe::{SpecialFound, reject};
 use crate::output::offsets::{OffsetUnit, in_units};
+use crate::vocabulary::special::SpecialSet;
 
 impl Pipeline {
     /// Encode a text into ids and the start of each token. The byte offset is exact if the character
@@ -16,10 +17,10 @@ impl Pipeline {
         &self,
         text: &str,
         unit: OffsetUnit,
-        allowed: &NameSet,
-        disallowed: &NameSet,
+        allowed: &SpecialSet,
+        disallowed: &SpecialSet,
     ) -> Result<(Vec<u32>, Vec<usize>), SpecialFound> {
-        reject(text, &disallowed.spelled)?;
+        reject(text, disallowed)?;
         let (mut ids, mut starts) = (Vec::new(), Vec::new());
         let mut last = 0;
         let mut give = |id, start: usize| {
@@ -63,18 +64,19 @@ impl Pipeline {
     pub(super) fn each_step(
         &self,
         text: &str,
-        allowed: &NameSet,
-        disallowed: &NameSet,
+        allowed: &SpecialSet,
+        disallowed: &SpecialSet,
         is_traced: bool,
         give: &mut impl FnMut(Step<'_>) -> bool,
     ) -> Result<(), SpecialFound> {
-        let (names, not) = (&allowed.names, &disallowed.names);
+        let (as_it_came, normalised) = (&self.as_it_came, &self.normalised);
+        let needs_all = !disallowed.is_empty();
         let (mut is_wanted, mut outcome) = (true, Ok(()));
-        let found = self.as_it_came.each_part(text, names, not, |part, token| {
+        let found = as_it_came.each_part(text, allowed, disallowed, |part, token| {
             if let Some(id) = token {
                 let last = text.floor_char_boundary(part.end - 1);
                 is_wanted = is_wanted && give(Step::Token(id, part.start, last));
-                return is_wanted || !not.is_empty();
+                return is_wanted || needs_all;
             }
             let traced;
             let (normal, origins) = if is_traced {
@@ -86,25 +88,23 @@ impl Pipeline {
                 (self.normalisers.apply(&text[part]), origins)
             };
             let origin = |at: usize| origins.starts().map_or(0, |starts| starts[at]);
-            let search = &self.normalised;
-            let found = search.each_part(&normal, names, not, |part, token| {
-                is_wanted = is_wanted
-                    && if let Some(id) = token {
-                        give(Step::Token(id, origin(part.start), origin(part.end - 1)))
-                    } else {
-                        let origins = origins.part(part.clone());
-                        let give = &mut |piece: &str, origins: Origins<'_>| {
-                            give(Step::Piece(piece, origins.starts().unwrap_or_default()))
-                        };
-                        pre_tokenise::each_piece(&self.pre_tokenizers, &normal[part], origins, give)
-                    };
-                is_wanted || !not.is_empty()
+            let found = normalised.each_part(&normal, allowed, disallowed, |part, token| {
+                let mut piece = |piece: &str, origins: Origins<'_>| {
+                    give(Step::Piece(piece, origins.starts().unwrap_or_default()))
+                };
+                let (steps, origins) = (&self.pre_tokenizers, origins.part(part.clone()));
+                is_wanted = match token {
+                    _ if !is_wanted => false,
+                    Some(id) => give(Step::Token(id, origin(part.start), origin(part.end - 1))),
+                    None => pre_tokenise::each_piece(steps, &normal[part], origins, &mut piece),
+                };
+                is_wanted || needs_all
             });
             outcome = found.map_err(|found| SpecialFound {
                 byte_offset: origin(found.byte_offset),
                 ..found
             });
-            outcome.is_ok() && (is_wanted || !not.is_empty())
+            outcome.is_ok() && (is_wanted || needs_all)
         });
         outcome.and(found)
     }

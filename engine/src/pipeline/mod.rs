@@ -28,8 +28,6 @@ mod tokens;
 mod unicode;
 mod units;
 
-use std::collections::HashSet;
-
 pub use added::{AddedToken, AddedTokens};
 pub use by_rank::merges_by_rank;
 pub use charsmap::CharsMap;
@@ -52,21 +50,6 @@ use crate::output::{Count, List, Sink};
 use crate::vocabulary::special::SpecialSet;
 use located::Step;
 use model::Merging;
-
-/// A set of special tokens: their names, and a search for them in text.
-pub struct NameSet {
-    pub names: HashSet<String>,
-    pub spelled: SpecialSet,
-}
-
-impl NameSet {
-    pub fn new(names: Vec<String>) -> Self {
-        NameSet {
-            spelled: SpecialSet::new(names.clone(), |_| None),
-            names: names.into_iter().collect(),
-        }
-    }
-}
 
 /// A compiled pipeline.
 pub struct Pipeline {
@@ -105,8 +88,8 @@ impl Pipeline {
     pub fn encode(
         &self,
         text: &str,
-        allowed: &NameSet,
-        disallowed: &NameSet,
+        allowed: &SpecialSet,
+        disallowed: &SpecialSet,
     ) -> Result<Vec<u32>, SpecialFound> {
         let mut ids = List::for_bytes(text.len());
         self.encode_into(text, allowed, disallowed, &mut ids)?;
@@ -117,8 +100,8 @@ impl Pipeline {
     pub fn count(
         &self,
         text: &str,
-        allowed: &NameSet,
-        disallowed: &NameSet,
+        allowed: &SpecialSet,
+        disallowed: &SpecialSet,
         limit: Option<usize>,
     ) -> Result<usize, SpecialFound> {
         let mut count = Count::new(limit.unwrap_or(usize::MAX));
@@ -129,11 +112,11 @@ impl Pipeline {
     fn encode_into<S: Sink>(
         &self,
         text: &str,
-        allowed: &NameSet,
-        disallowed: &NameSet,
+        allowed: &SpecialSet,
+        disallowed: &SpecialSet,
         sink: &mut S,
     ) -> Result<(), SpecialFound> {
-        reject(text, &disallowed.spelled)?;
+        reject(text, disallowed)?;
         let (is_traced, is_written) = (self.needs_origins(), self.has_byte_alphabet());
         let found = self.pool.with(|scratch| {
             let (merging, cache) = (&mut scratch.merging, &mut scratch.cache);

@@ -7,10 +7,11 @@
 use super::growing::Growing;
 use super::located::Step;
 use super::model::Model;
-use super::{NameSet, Pipeline, pre_tokenise};
+use super::{Pipeline, pre_tokenise};
 use crate::cancel;
 use crate::context::fit::Counts;
 use crate::context::fit_end::End;
+use crate::vocabulary::special::SpecialSet;
 
 /// The starts of a text, or leftwards its ends, up to the unit at hand of a piece.
 #[derive(Default)]
@@ -43,7 +44,7 @@ impl Pipeline {
     pub fn cut_counts(
         &self,
         text: &str,
-        allowed: &NameSet,
+        allowed: &SpecialSet,
         budget: usize,
         front: Option<[&str; 2]>,
     ) -> Option<End> {
@@ -59,7 +60,7 @@ impl Pipeline {
             ..Cuts::default()
         };
         cuts.growing.leftwards = front.is_some();
-        let (none, mut steps) = (NameSet::new(Vec::new()), Vec::new());
+        let (none, mut steps) = (SpecialSet::new(Vec::new(), |_| None), Vec::new());
         let found = self.each_step(text, allowed, &none, true, &mut |step| {
             let step = match step {
                 Step::Token(_, start, last) => (None, vec![start, last]),

@@ -13,23 +13,24 @@ use crate::cache::scratch::Pool;
 use crate::output::varint;
 use crate::pipeline;
 use crate::pipeline::{
-    AddedToken, AddedTokens, Behaviour, CharsMap, Decoder, Middle, Model, NameSet, Normaliser,
-    Normalisers, Pad, Parts, PreTokenizer, Rule, Search, Spacing, UnicodeForm, Units,
+    AddedToken, AddedTokens, Behaviour, CharsMap, Decoder, Middle, Model, Normaliser, Normalisers,
+    Pad, Parts, PreTokenizer, Rule, Search, Spacing, UnicodeForm, Units,
 };
 use crate::split::Splitter;
 use crate::split::regex::CharSet;
+use crate::vocabulary::special::SpecialSet;
 
 /// A compiled set of names of special tokens.
 ///
 /// Boxed for the same reason as `SpecialSet`.
 #[pyclass(frozen, module = "bytepair_engine._core")]
-pub(super) struct PipelineNames(pub(super) Box<NameSet>);
+pub(super) struct PipelineNames(pub(super) Box<SpecialSet>);
 
 #[pymethods]
 impl PipelineNames {
     fn is_in(&self, data: &Bound<'_, PyBytes>) -> PyResult<bool> {
         let bytes = data.as_bytes();
-        released(data.py(), bytes.len(), || self.0.spelled.is_in(bytes))
+        released(data.py(), bytes.len(), || self.0.is_in(bytes))
     }
 }
 
@@ -123,7 +124,7 @@ impl Pipeline {
     fn names(py: Python<'_>, names: &Bound<'_, PyFrozenSet>) -> PyResult<PipelineNames> {
         let strings = names_in_text(names)?;
         Ok(PipelineNames(Box::new(guarded(py, || {
-            NameSet::new(strings)
+            SpecialSet::new(strings, |_| None)
         })?)))
     }
 }

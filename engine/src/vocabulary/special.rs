@@ -6,6 +6,7 @@ use memchr::memmem::Finder;
 /// A compiled set of strings to search for.
 #[derive(Debug)]
 pub struct SpecialSet {
+    /// In order.
     names: Vec<String>,
     search: Option<Search>,
     /// The members that are special tokens of the encoding; None if there are none.
@@ -47,6 +48,18 @@ impl SpecialSet {
             known,
             names,
         }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Returns whether this is the name of a member.
+    pub fn has(&self, name: &str) -> bool {
+        let found = self
+            .names
+            .binary_search_by(|known| known.as_str().cmp(name));
+        found.is_ok()
     }
 
     /// Returns the first member of the set in `text` and its start in bytes; None if there is none.
