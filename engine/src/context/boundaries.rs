@@ -280,21 +280,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn lines_and_paragraphs_end_where_they_do() {
-        let text = "a\r\n \t\r\nb\n\n\u{85}c\u{2028}";
-        let all = |boundary| {
-            let mut found = Vec::new();
-            let end = text.floor_char_boundary(text.len() - 1);
-            let none = last(boundary, whole(text), 0, end, |place| {
-                found.push(place);
-                Ok(false)
-            });
-            assert_eq!(none, Ok(None));
-            found
-        };
-        assert_eq!(all(Boundary::Line), [12, 10, 9, 7, 3]);
-        assert_eq!(all(Boundary::Paragraph), [12, 10, 7]);
-    }
 }
