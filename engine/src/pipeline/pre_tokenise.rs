@@ -144,18 +144,25 @@ fn spans(
         marked.push((at, piece.len(), inverted));
     }
     if behaviour == Behaviour::Removed {
-        marked.retain(|&(_, _, is_match)| !is_match);
+        let kept = marked.into_iter().filter(|&(_, _, is_match)| !is_match);
+        return kept.map(|(start, end, _)| (start, end)).collect();
     }
-    let joins = |left: &(usize, usize, bool), right: &(usize, usize, bool)| match behaviour {
-        Behaviour::Isolated | Behaviour::Removed => false,
-        Behaviour::MergedWithPrevious => !left.2 && right.2,
-        Behaviour::MergedWithNext => left.2 && !right.2,
-        Behaviour::Contiguous => left.2 == right.2,
-    };
-    let joined = marked.chunk_by(joins);
+    let mut joined: Vec<(usize, usize)> = Vec::with_capacity(marked.len());
+    let mut before = false;
+    for (start, end, is_match) in marked {
+        let joins = match behaviour {
+            Behaviour::Isolated | Behaviour::Removed => false,
+            Behaviour::MergedWithPrevious => !before && is_match,
+            Behaviour::MergedWithNext => before && !is_match,
+            Behaviour::Contiguous => before == is_match,
+        };
+        match joined.last_mut() {
+            Some(last) if joins => last.1 = end,
+            _ => joined.push((start, end)),
+        }
+        before = is_match;
+    }
     joined
-        .map(|group| (group[0].0, group[group.len() - 1].1))
-        .collect()
 }
 
 /// The character that encodes a byte; see `pipeline/byte_alphabet.py`.
@@ -171,6 +178,7 @@ pub fn written(byte: u8) -> char {
 
 /// The bytes of a piece; if it is written in `ByteAlphabet`'s characters, those that it encodes, in
 /// `buffer`.
+#[inline(always)]
 pub fn bytes_of<'a>(piece: &'a str, is_written: bool, buffer: &'a mut Vec<u8>) -> &'a [u8] {
     if !is_written {
         return piece.as_bytes();
