@@ -70,7 +70,7 @@ impl Pipeline {
         give: &mut impl FnMut(Step<'_>) -> bool,
     ) -> Result<(), SpecialFound> {
         let (as_it_came, normalised) = (&self.as_it_came, &self.normalised);
-        let needs_all = !disallowed.is_empty();
+        let (steps, needs_all) = (&self.pre_tokenizers, !disallowed.is_empty());
         let (mut is_wanted, mut outcome) = (true, Ok(()));
         let found = as_it_came.each_part(text, allowed, disallowed, |part, token| {
             if let Some(id) = token {
@@ -92,11 +92,13 @@ impl Pipeline {
                 let mut piece = |piece: &str, origins: Origins<'_>| {
                     give(Step::Piece(piece, origins.starts().unwrap_or_default()))
                 };
-                let (steps, origins) = (&self.pre_tokenizers, origins.part(part.clone()));
                 is_wanted = match token {
                     _ if !is_wanted => false,
                     Some(id) => give(Step::Token(id, origin(part.start), origin(part.end - 1))),
-                    None => pre_tokenise::each_piece(steps, &normal[part], origins, &mut piece),
+                    None => {
+                        let origins = origins.part(part.clone());
+                        pre_tokenise::each_piece(steps, &normal[part], origins, &mut piece)
+                    }
                 };
                 is_wanted || needs_all
             });
