@@ -1,8 +1,8 @@
 //! UTF-8 of text whose characters all have the same width, as in CPython's strings.
 //!
-//! CPython encodes one character after the other, which for new text takes a tenth of the time, and
-//! keeps a copy in the string. Here four characters are encoded at a time, each in a lane of a
-//! vector, and a shuffle removes the unused bytes between them.
+//! CPython encodes one character after the other, and keeps a copy in the string. Here four are
+//! encoded at a time, each in a lane of a vector, and a shuffle removes the unused bytes between
+//! them.
 
 #[cfg(target_arch = "x86_64")]
 use crate::split::bytes::has_avx2;

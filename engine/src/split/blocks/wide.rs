@@ -41,7 +41,7 @@ impl Wide {
     }
 
     /// Adds the character at byte `i` of the block, and those that differ from it in the last byte
-    /// alone. Returns their mask; None if they are not worth it, or `I` cannot.
+    /// alone. Returns their mask; None if one by one is faster, or `I` cannot.
     #[inline(always)]
     fn add_alike<I: InstructionSet>(
         &mut self,
@@ -53,7 +53,7 @@ impl Wide {
         let equal = |byte| I::between(bytes, byte, byte);
         let (group, alike, last) = match (lead, second) {
             (..0xe0, _) => (lead as usize & 0x1f, equal(lead), 1),
-            // Mostly a punctuation mark alone.
+            // Mostly punctuation, of which a block has too little to classify it together.
             (0xe2.., 0x80) | (0xe4.., _) => return None,
             _ => {
                 let group = (lead as usize & 0x0f) << 6 | second as usize & 0x3f;
