@@ -27,6 +27,7 @@ mod starts;
 mod tokens;
 mod unicode;
 mod units;
+mod walk;
 
 pub use added::{AddedToken, AddedTokens};
 pub use by_rank::merges_by_rank;
@@ -48,8 +49,8 @@ use crate::cache::Cache;
 use crate::cache::scratch::Pool;
 use crate::output::{Count, List, Sink};
 use crate::vocabulary::special::SpecialSet;
-use located::Step;
 use model::Merging;
+use walk::Found;
 
 /// A compiled pipeline.
 pub struct Pipeline {
@@ -120,22 +121,22 @@ impl Pipeline {
         let (is_traced, is_written) = (self.needs_origins(), self.has_byte_alphabet());
         let found = self.pool.with(|scratch| {
             let (merging, cache) = (&mut scratch.merging, &mut scratch.cache);
-            let mut encode = |step: Step<'_>| {
-                match step {
-                    Step::Token(id, ..) => sink.push(id),
-                    Step::Piece(piece, _) => {
+            let mut encode = |found: Found<'_>| {
+                match found {
+                    Found::Token(id, ..) => sink.push(id),
+                    Found::Piece(piece, _) => {
                         let bytes = pre_tokenise::bytes_of(piece, is_written, &mut scratch.bytes);
                         self.model.encode(bytes, merging, cache, sink);
                     }
                 }
                 !(sink.is_full() || merging.is_cancelled())
             };
-            self.each_step(text, allowed, disallowed, is_traced, &mut encode)
+            self.walk(text, allowed, disallowed, is_traced, &mut encode)
         });
         // Only tracing finds its position in the original.
         found.or_else(|found| match is_traced {
             true => Err(found),
-            false => self.each_step(text, allowed, disallowed, true, &mut |_| true),
+            false => self.walk(text, allowed, disallowed, true, &mut |_| true),
         })
     }
 

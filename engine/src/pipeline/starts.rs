@@ -5,8 +5,8 @@
 //! which the rest fits, no longer text fits.
 
 use super::growing::Growing;
-use super::located::Step;
 use super::model::Model;
+use super::walk::Found;
 use super::{Pipeline, pre_tokenise};
 use crate::cancel;
 use crate::context::fit::Counts;
@@ -61,14 +61,14 @@ impl Pipeline {
         };
         cuts.growing.leftwards = front.is_some();
         let (none, mut steps) = (SpecialSet::new(Vec::new(), |_| None), Vec::new());
-        let found = self.each_step(text, allowed, &none, true, &mut |step| {
-            let step = match step {
-                Step::Token(_, start, last) => (None, vec![start, last]),
-                Step::Piece(piece, origins) if is_written => {
+        let found = self.walk(text, allowed, &none, true, &mut |found| {
+            let step = match found {
+                Found::Token(_, start, last) => (None, vec![start, last]),
+                Found::Piece(piece, origins) if is_written => {
                     let origins = piece.char_indices().map(|(at, _)| origins[at]).collect();
                     (Some(bytes_of(piece)), origins)
                 }
-                Step::Piece(piece, origins) => (Some(bytes_of(piece)), origins.to_vec()),
+                Found::Piece(piece, origins) => (Some(bytes_of(piece)), origins.to_vec()),
             };
             if front.is_none() {
                 return cuts.step(&self.model, &step, true);
