@@ -131,6 +131,9 @@ def test_a_special_token_must_be_allowed_in_every_form(
     with pytest.raises(SpecialTokenFound) as found:
         encoding.encode("é<s>X", disallowed_special={"<S>x"})
     assert (found.value.token, found.value.byte_offset) == ("<S>x", 2)
+    with pytest.raises(SpecialTokenFound) as found:  # also beyond a limit
+        encoding.count("é<tool><s>X", disallowed_special={"<S>x"}, limit=0)
+    assert (found.value.token, found.value.byte_offset) == ("<S>x", 8)
     special = encoding.special_tokens["<S>x"]
     assert special not in encoding.encode_ordinary("é<s>X")
     assert special in encoding.encode("é<s>X", allowed_special={"<S>x"}, disallowed_special=())
