@@ -1,8 +1,10 @@
-//! UTF-8 of text whose characters all have the same width, as in CPython's strings.
+//! UTF-8 of text whose characters all have the same width, as in CPython's strings, and back.
 //!
-//! CPython encodes one character after the other, and keeps a copy in the string. Here four are
-//! encoded at a time, each in a lane of a vector, and a shuffle removes the unused bytes between
-//! them.
+//! CPython converts one character after the other, and keeps the UTF-8 in the string. Here four
+//! are converted at a time, each in a lane of a vector. A shuffle removes the unused bytes between
+//! them, or moves the bytes of each to its lane.
+
+use std::mem::MaybeUninit;
 
 #[cfg(target_arch = "x86_64")]
 use crate::split::bytes::has_avx2;
@@ -20,9 +22,117 @@ pub fn encoded<C: Copy + Into<u32>>(text: &[C]) -> Option<String> {
     None
 }
 
+/// Returns the number of characters of a text, and whether one is above U+FFFF; None if most of the
+/// text is ASCII, or all of it Latin-1, which CPython decodes as fast.
+pub fn decoded_len(text: &str) -> Option<(usize, bool)> {
+    let count = text.chars().count();
+    let highest = text.bytes().fold(0, |highest, byte| byte.max(highest));
+    (text.len() > count + count / 4 && highest > 0xc3).then_some((count, highest >= 0xf0))
+}
+
+/// Writes the code points of a text to `points`.
+///
+/// Panics if their number differs, or if one does not fit.
+pub fn decode<C: Copy + From<u16> + TryFrom<u32>>(text: &str, points: &mut [MaybeUninit<C>]) {
+    let (mut at, mut done) = (0, 0);
+    #[cfg(target_arch = "x86_64")]
+    if has_avx2() {
+        // SAFETY: the processor has the instructions, as `has_avx2` returned true.
+        (at, done) = unsafe { lanes::decode(text, points) };
+    }
+    for character in text[at..].chars() {
+        done = write(points, done, character);
+    }
+    assert_eq!(done, points.len());
+}
+
+/// Writes a character at `done`. Returns the place after it.
+#[inline(always)]
+fn write<C: TryFrom<u32>>(points: &mut [MaybeUninit<C>], done: usize, character: char) -> usize {
+    points[done].write(C::try_from(character as u32).unwrap_or_else(|_| panic!("{character:?}")));
+    done + 1
+}
+
 #[cfg(target_arch = "x86_64")]
 mod lanes {
     use std::arch::x86_64::*;
+    use std::mem::MaybeUninit;
+
+    use crate::split::bytes::{Avx2, BLOCK, InstructionSet};
+
+    /// For each mask of the bytes after the first that start a character, the bytes of four
+    /// characters in their lanes, each with the last byte first.
+    static PLACED: [[u8; 16]; 1 << 12] = {
+        let mut placed = [[0x80; 16]; 1 << 12];
+        let mut starts = 0;
+        while starts < 1 << 12 {
+            let (mut byte, mut lane) = (0usize, 0);
+            while lane < 4 && byte < 12 {
+                let len = 1 + (starts >> byte | 4usize).trailing_zeros() as usize;
+                let mut place = 0;
+                while place < len {
+                    placed[starts][4 * lane + place] = (byte + len - 1 - place) as u8;
+                    place += 1;
+                }
+                (byte, lane) = (byte + len, lane + 1);
+            }
+            starts += 1;
+        }
+        placed
+    };
+
+    /// Decodes a text up to less than a block before its end. Returns how many bytes, and
+    /// characters, were decoded.
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    pub fn decode<C: Copy + From<u16> + TryFrom<u32>>(
+        text: &str,
+        points: &mut [MaybeUninit<C>],
+    ) -> (usize, usize) {
+        let (mut at, mut done) = (0, 0);
+        while let Some(block) = text.as_bytes()[at..].first_chunk() {
+            let starts = !Avx2::between(block, 0x80, 0xbf) >> 1;
+            let far = Avx2::between(block, 0xf0, 0xff);
+            let mut place = 0;
+            while let Some(bytes) = block[place..BLOCK - 1].first_chunk::<16>() {
+                if far >> place & 0xfff != 0 {
+                    let character = text[at + place..].chars().next().unwrap_or_default();
+                    done = super::write(points, done, character);
+                    place += character.len_utf8();
+                } else if (starts >> place) as u16 == !0 {
+                    points[done..done + 16]
+                        .copy_from_slice(&bytes.map(|byte| MaybeUninit::new(C::from(byte.into()))));
+                    (place, done) = (place + 16, done + 16);
+                } else {
+                    let starts = (starts >> place) as usize;
+                    let four =
+                        four(bytes, starts & 0xfff).map(|point| MaybeUninit::new(C::from(point)));
+                    points[done..done + 4].copy_from_slice(&four);
+                    let fourth = (0..3).fold(starts, |starts, _| starts & (starts - 1));
+                    (place, done) = (place + 1 + fourth.trailing_zeros() as usize, done + 4);
+                }
+            }
+            at += place;
+        }
+        (at, done)
+    }
+
+    /// Returns the first four characters, of at most three bytes each.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn four(bytes: &[u8; 16], starts: usize) -> [u16; 4] {
+        // SAFETY: the vectors are as long as the arrays.
+        let [bytes, order] =
+            unsafe { [bytes, &PLACED[starts]].map(|bytes| _mm_loadu_si128(bytes.as_ptr().cast())) };
+        let lanes = _mm_shuffle_epi8(bytes, order);
+        let masked = |lanes, mask| _mm_and_si128(lanes, _mm_set1_epi32(mask));
+        // Of the last bytes, only ASCII characters have the bit 0x40.
+        let last = masked(lanes, 0x7f);
+        let middle = masked(_mm_srli_epi32::<2>(lanes), 0x3f << 6);
+        let first = masked(_mm_srli_epi32::<4>(lanes), 0xf << 12);
+        let points = _mm_or_si128(_mm_or_si128(first, middle), last);
+        let points = _mm_cvtsi128_si64(_mm_packus_epi32(points, points)) as u64;
+        [0, 16, 32, 48].map(|shift| (points >> shift) as u16)
+    }
 
     /// For each combination of lengths of four characters, the bytes to keep of four lanes: bit i
     /// is set if character i takes two bytes or more, and bit 4 + i if it takes three.
@@ -50,30 +160,46 @@ mod lanes {
         // The most bytes that a character of one, two or four bytes takes, and a vector.
         let most = (size_of::<C>() + 1).min(4) * text.len() + 16;
         bytes.try_reserve_exact(most).ok()?;
+        let places = bytes.spare_capacity_mut();
+        let mut done = 0;
+        let mut write = |(bytes, len): ([u8; 16], usize)| {
+            places[done..done + 16].copy_from_slice(&bytes.map(MaybeUninit::new));
+            done += len;
+        };
         let (groups, rest) = text.as_chunks::<16>();
         for group in groups {
             let points = group.map(C::into);
             if points.iter().fold(0, |all, point| all | point) < 0x80 {
-                bytes.extend_from_slice(&points.map(|point| point as u8));
+                write((points.map(|point| point as u8), 16));
                 continue;
             }
             for four in points.as_chunks::<4>().0 {
-                if !push_four(*four, &mut bytes) {
-                    push_each(four, &mut bytes)?;
+                match four_encoded(*four) {
+                    Some(encoded) => write(encoded),
+                    None => {
+                        for &point in four {
+                            write(one_encoded(point)?);
+                        }
+                    }
                 }
             }
         }
-        push_each(rest, &mut bytes)?;
-        bytes.shrink_to_fit();
-        // SAFETY: only whole characters were pushed.
-        Some(unsafe { String::from_utf8_unchecked(bytes) })
+        for &point in rest {
+            write(one_encoded(point.into())?);
+        }
+        // SAFETY: as many bytes were written, of whole characters.
+        unsafe {
+            bytes.set_len(done);
+            bytes.shrink_to_fit();
+            Some(String::from_utf8_unchecked(bytes))
+        }
     }
 
-    /// Pushes four characters below U+10000. Returns false, and pushes nothing, if there is another
-    /// or a surrogate.
+    /// Returns the UTF-8 of four characters below U+10000, followed by other bytes, and its length;
+    /// None if there is another or a surrogate.
     #[inline]
     #[target_feature(enable = "avx2,popcnt")]
-    fn push_four([a, b, c, d]: [u32; 4], bytes: &mut Vec<u8>) -> bool {
+    fn four_encoded([a, b, c, d]: [u32; 4]) -> Option<([u8; 16], usize)> {
         let all = |value| _mm_set1_epi32(value);
         let or = |a, b| _mm_or_si128(a, b);
         let points = _mm_set_epi32(d as i32, c as i32, b as i32, a as i32);
@@ -94,26 +220,23 @@ mod lanes {
         let is_other = or(is_above, is_surrogate);
         let bits = |lanes| _mm_movemask_ps(_mm_castsi128_ps(lanes)) as usize;
         if bits(is_other) != 0 {
-            return false;
+            return None;
         }
         let lengths = bits(is_two) | bits(is_three) << 4;
         // SAFETY: the vector is as long as the array.
         let order = unsafe { _mm_loadu_si128(KEPT[lengths].as_ptr().cast()) };
         let kept = _mm_shuffle_epi8(lanes, order);
-        let len = bytes.len() + 4 + lengths.count_ones() as usize;
-        let halves = [_mm_cvtsi128_si64(kept), _mm_extract_epi64::<1>(kept)];
-        bytes.extend_from_slice(halves.map(i64::to_le_bytes).as_flattened());
-        bytes.truncate(len);
-        true
+        let mut bytes = [0; 16];
+        // SAFETY: as above.
+        unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), kept) };
+        Some((bytes, 4 + lengths.count_ones() as usize))
     }
 
-    /// Pushes characters; None if there is a surrogate.
-    fn push_each<C: Copy + Into<u32>>(text: &[C], bytes: &mut Vec<u8>) -> Option<()> {
-        text.iter().try_for_each(|&point| {
-            let character = char::from_u32(point.into())?;
-            bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-            Some(())
-        })
+    /// Returns the UTF-8 of a character as `four_encoded` does; None if it is a surrogate.
+    fn one_encoded(point: u32) -> Option<([u8; 16], usize)> {
+        let mut bytes = [0; 16];
+        let len = char::from_u32(point)?.encode_utf8(&mut bytes).len();
+        Some((bytes, len))
     }
 }
 
@@ -141,6 +264,26 @@ mod tests {
                 let before = std::mem::replace(&mut text[lane], point);
                 assert_eq!(encoded(&text), one_by_one(&text), "{point:x}");
                 text[lane] = before;
+            }
+        }
+    }
+
+    #[test]
+    fn each_character_is_decoded_in_each_lane() {
+        for character in ('\0'..=char::MAX).step_by(if cfg!(miri) { 997 } else { 1 }) {
+            let more = format!("{character}\u{d55c}{character}a{character}\u{e9}\u{800}");
+            for before in ["", "a", "\u{e9}", "\u{4e2d}\u{7ff}a"] {
+                let text = format!("{before}{more}").repeat(5);
+                let expected: Vec<u32> = text.chars().map(u32::from).collect();
+                let is_far = character > '\u{ffff}';
+                assert_eq!(decoded_len(&text), Some((expected.len(), is_far)), "{text}");
+                let mut points = vec![MaybeUninit::new(0); expected.len()];
+                decode::<u32>(&text, &mut points);
+                // SAFETY: all were initialised.
+                let points = points
+                    .into_iter()
+                    .map(|point| unsafe { point.assume_init() });
+                assert!(points.eq(expected), "{text}");
             }
         }
     }

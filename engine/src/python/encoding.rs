@@ -11,7 +11,7 @@ use super::ids::{array_of, list_of};
 use super::small_int;
 use super::table::RankTable;
 use super::text::{
-    decoded, located, names_in_text, on_text, on_texts, on_utf8, python_text, string, utf8,
+    joined, located, names_in_text, on_text, on_texts, on_utf8, python_text, string, utf8,
 };
 use crate::bpe;
 use crate::output::varint;

@@ -8,7 +8,7 @@ use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyList, PyTuple};
 
 use super::guard::{ERRORS, guarded, pattern_error, raise, released};
 use super::ids::{array_of, list_of, token_ids};
-use super::text::{decoded, located, names_in_text, on_text, on_utf8, python_text};
+use super::text::{joined, located, names_in_text, on_text, on_utf8, python_text};
 use crate::cache::scratch::Pool;
 use crate::output::varint;
 use crate::pipeline;

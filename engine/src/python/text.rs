@@ -1,6 +1,7 @@
 //! Python strings as UTF-8, and work on them.
 
 use std::borrow::Cow;
+use std::slice;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
@@ -13,7 +14,7 @@ use super::guard::{ERRORS, raise, released};
 use super::ids::{list_of, token_ids};
 use crate::bpe;
 use crate::output::offsets::OffsetUnit;
-use crate::utf8::encoded;
+use crate::utf8::{decode, decoded_len, encoded};
 
 /// Returns the text's UTF-8, which CPython keeps in the string.
 pub(super) fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
@@ -150,7 +151,7 @@ pub(super) fn names_in_text(names: &Bound<'_, PyFrozenSet>) -> PyResult<Vec<Stri
 }
 
 /// Returns the result of `decode`, or the error for the first id that has no token.
-pub(super) fn decoded(
+pub(super) fn joined(
     ids: &Bound<'_, PyAny>,
     decode: impl FnOnce(&[u32]) -> Result<Vec<u8>, bpe::UnknownId> + Send,
 ) -> PyResult<Vec<u8>> {
@@ -175,10 +176,24 @@ pub(super) fn python_text<'py>(
     bytes: &[u8],
     errors: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
-    if errors == "strict"
-        && let Err(error) = from_utf8(bytes)
-    {
-        return Err(not_utf8(py, error));
+    let text = match from_utf8(bytes) {
+        Err(error) if errors == "strict" => return Err(not_utf8(py, error)),
+        text => text.unwrap_or_default(),
+    };
+    if let Some((count, is_far)) = decoded_len(text) {
+        let highest = if is_far { 0x10_ffff } else { 0xffff };
+        // SAFETY: the string is new, or null with an error. It has `count` places of the width that
+        // its highest code point needs, and nobody else has it before they are all written.
+        unsafe {
+            let string = ffi::PyUnicode_New(count as ffi::Py_ssize_t, highest);
+            let string = Bound::from_owned_ptr_or_err(py, string)?;
+            let places = ffi::PyUnicode_DATA(string.as_ptr());
+            match is_far {
+                true => decode::<u32>(text, slice::from_raw_parts_mut(places.cast(), count)),
+                false => decode::<u16>(text, slice::from_raw_parts_mut(places.cast(), count)),
+            }
+            return Ok(string);
+        }
     }
     // Python decides how many bytes one replacement character stands for.
     // SAFETY: the pointer and the length are those of `bytes`, which outlives the call;

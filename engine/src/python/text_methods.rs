@@ -68,12 +68,12 @@ macro_rules! text_methods {
                 ids: &Bound<'py, PyAny>,
                 errors: &str,
             ) -> PyResult<Bound<'py, PyAny>> {
-                let bytes = decoded(ids, |ids| self.core.decode_bytes(ids))?;
+                let bytes = joined(ids, |ids| self.core.decode_bytes(ids))?;
                 python_text(ids.py(), &bytes, errors)
             }
 
             fn decode_bytes<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-                let bytes = decoded(ids, |ids| self.core.decode_bytes(ids))?;
+                let bytes = joined(ids, |ids| self.core.decode_bytes(ids))?;
                 Ok(PyBytes::new(ids.py(), &bytes))
             }
         }
