@@ -113,13 +113,18 @@ mod tests {
         r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
     );
 
-    /// An encoding with all bytes and a few merges.
-    fn toy(pattern: &str, sharing: Sharing) -> Bpe {
+    /// An encoding with all bytes and a few merges, for small texts on several threads.
+    fn toy(pattern: &str, [threads, from, least_chunk]: [usize; 3]) -> Bpe {
         let bytes = (0..=255).map(|byte| vec![byte]);
         let merged = [&b" t"[..], b"he", b" the", b"\n\n", b"..", b"ab", b"  "];
         let tokens = bytes.chain(merged.map(<[u8]>::to_vec));
         let table = RankTable::from_items(tokens.zip(0..)).expect("no duplicates");
         let specials = HashMap::from([("<s>".to_owned(), 999), ("<s><s>".to_owned(), 1000)]);
+        let sharing = Sharing {
+            threads,
+            from,
+            least_chunk,
+        };
         Bpe::new(Arc::new(table), pattern, specials, 1 << 20, sharing).expect("a pattern")
     }
 
@@ -136,8 +141,8 @@ mod tests {
 
     #[test]
     fn several_threads_return_the_same_as_one() {
-        let several = toy(CL100K, Sharing::of_small(3, 0, 1));
-        let one = toy(CL100K, Sharing::among(1));
+        let several = toy(CL100K, [3, 0, 1]);
+        let one = toy(CL100K, [1, 0, 1]);
         let mut random = Rng::with_seed(20_261_121);
         for _ in 0..if cfg!(miri) { 5 } else { 400 } {
             let text = &hard_text(&mut random);
@@ -164,7 +169,7 @@ mod tests {
     fn many_texts_on_several_threads_return_the_same_as_on_one() {
         // The second pattern has no scanner, so its split points are not known.
         for pattern in [CL100K, r"\w+|\W"] {
-            let several = toy(pattern, Sharing::of_small(3, 500, 7));
+            let several = toy(pattern, [3, 500, 7]);
             let none = several.special_set(vec![]);
             let mut random = Rng::with_seed(20_261_121);
             let texts: Vec<String> = (0..if cfg!(miri) { 9 } else { 300 })

@@ -30,22 +30,10 @@ impl Sharing {
     /// Uses up to `threads` threads, including the caller's; 0 for one per core that the process
     /// may use.
     pub fn among(threads: usize) -> Self {
-        let cores = || thread::available_parallelism().map_or(1, usize::from);
         Sharing {
-            threads: if threads == 0 { cores() } else { threads },
+            threads: cores_or(threads),
             from: SHARED_FROM,
             least_chunk: LEAST_PART,
-        }
-    }
-
-    /// Shares inputs of at least `from` bytes, in chunks of at least `least_chunk` bytes, so that
-    /// tests need no large inputs.
-    #[cfg(test)]
-    pub fn of_small(threads: usize, from: usize, least_chunk: usize) -> Self {
-        Sharing {
-            threads,
-            from,
-            least_chunk,
         }
     }
 
@@ -61,6 +49,14 @@ impl Sharing {
     /// longer.
     pub fn part_for(self, bytes: usize) -> usize {
         (bytes / (4 * self.threads)).clamp(self.least_chunk, MAX_PART.max(self.least_chunk))
+    }
+}
+
+/// Returns `threads`, or the number of cores that the process may use if it is 0.
+pub fn cores_or(threads: usize) -> usize {
+    match threads {
+        0 => thread::available_parallelism().map_or(1, usize::from),
+        some => some,
     }
 }
 

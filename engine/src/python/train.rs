@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyString};
 
 use super::guard::{ERRORS, detached, guarded, pattern_error, raise};
 use super::text::utf8;
+use crate::parallel::cores_or;
 use crate::split::Splitter;
 use crate::train::{Columns, Counter, Counts, Spill, Stop, Ties, TooLarge, Trainer};
 
@@ -31,31 +32,22 @@ impl PretokenCounter {
         threads: usize,
         spill: Option<(PathBuf, usize)>,
     ) -> PyResult<Self> {
-        let splitter = match pattern {
-            None => None,
-            Some(pattern) => {
-                let made = guarded(py, || Splitter::for_pattern(pattern))?;
-                Some(made.map_err(|fault| pattern_error(py, fault))?)
-            }
-        };
+        let splitter = guarded(py, || pattern.map(Splitter::for_pattern).transpose())?
+            .map_err(|fault| pattern_error(py, fault))?;
         let spill = spill.map(|(folder, memory)| Spill { folder, memory });
-        let threads = match threads {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
-            some => some,
-        };
-        let counter = Counter::new(splitter, threads, spill);
+        let counter = Counter::new(splitter, cores_or(threads), spill);
         Ok(PretokenCounter(Mutex::new(counter)))
     }
 
     fn add(&self, py: Python<'_>, texts: Vec<Bound<'_, PyString>>) -> PyResult<()> {
         let texts = texts.iter().map(utf8).collect::<PyResult<Vec<&str>>>()?;
-        detached(py, || locked(&self.0).add(&texts))??;
-        Ok(())
+        Ok(detached(py, || locked(&self.0).add(&texts))??)
     }
 
     fn add_counts(&self, py: Python<'_>, counts: &PretokenCounts) -> PyResult<()> {
-        detached(py, || locked(&self.0).add_counts(counts.0.iter()))??;
-        Ok(())
+        Ok(detached(py, || {
+            locked(&self.0).add_counts(counts.0.iter())
+        })??)
     }
 
     fn add_columns(
@@ -74,12 +66,12 @@ impl PretokenCounter {
 
     #[getter]
     fn bytes(&self) -> u64 {
-        locked(&self.0).bytes()
+        locked(&self.0).bytes
     }
 
     #[getter]
     fn runs(&self) -> usize {
-        locked(&self.0).runs()
+        locked(&self.0).runs.len()
     }
 
     fn counts(&self, py: Python<'_>) -> PyResult<PretokenCounts> {
@@ -194,25 +186,22 @@ impl MergeTrainer {
 
     fn merges(&self) -> Vec<(u32, u32, i64)> {
         let trainer = locked(&self.0);
-        let merges = trainer.merges().iter();
+        let merges = trainer.merges.iter();
         merges.map(|m| (m.left, m.right, m.count)).collect()
     }
 
     fn tokens<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
         let trainer = locked(&self.0);
-        trainer
-            .tokens()
-            .iter()
-            .map(|token| PyBytes::new(py, token))
-            .collect()
+        let tokens = trainer.tokens.iter();
+        tokens.map(|token| PyBytes::new(py, token)).collect()
     }
 
     #[getter]
     fn length(&self) -> i64 {
-        locked(&self.0).length()
+        locked(&self.0).length
     }
 
     fn __len__(&self) -> usize {
-        locked(&self.0).tokens().len()
+        locked(&self.0).tokens.len()
     }
 }

@@ -3,11 +3,11 @@
 use std::io::Result;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use super::counts::Counts;
 use super::spill::{read_run, write_run};
 use super::word_table::WordTable;
+use crate::parallel;
 use crate::split::{Ends, Splitter};
 use crate::vocabulary::hash::hash;
 
@@ -25,9 +25,11 @@ pub struct Spill {
 pub struct Counter {
     splitter: Option<Splitter>,
     tables: Vec<Vec<WordTable>>,
-    bytes: u64,
+    /// Number of bytes of text counted.
+    pub bytes: u64,
     spill: Option<Spill>,
-    runs: Vec<PathBuf>,
+    /// The runs written to files.
+    pub runs: Vec<PathBuf>,
 }
 
 impl Counter {
@@ -41,21 +43,6 @@ impl Counter {
             spill,
             runs: Vec::new(),
         }
-    }
-
-    /// Number of bytes of text counted.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Number of runs written to files.
-    pub fn runs(&self) -> usize {
-        self.runs.len()
-    }
-
-    /// The memory of the tables, in bytes.
-    pub fn memory(&self) -> usize {
-        self.tables.iter().flatten().map(WordTable::memory).sum()
     }
 
     /// Count texts of at most u32::MAX bytes each. Each thread takes the next text when it is idle.
@@ -77,24 +64,8 @@ impl Counter {
             }
         };
         let wanted = texts.len().min(self.tables.len());
-        match &mut self.tables[..wanted] {
-            [only] => work(only),
-            several => thread::scope(|scope| {
-                for tables in several {
-                    scope.spawn(|| work(tables));
-                }
-            }),
-        }
+        parallel::map(wanted, self.tables[..wanted].iter_mut(), work);
         self.write_if_full()
-    }
-
-    fn write_if_full(&mut self) -> Result<()> {
-        let limit = self.spill.as_ref().map_or(usize::MAX, |spill| spill.memory);
-        if self.memory() > limit {
-            self.write()
-        } else {
-            Ok(())
-        }
     }
 
     /// Add earlier counts, as if their texts were counted now.
@@ -109,9 +80,10 @@ impl Counter {
         self.write_if_full()
     }
 
-    /// Write the content of the tables as a run, and clear them.
-    fn write(&mut self) -> Result<()> {
-        let Some(spill) = &self.spill else {
+    /// If the tables exceed the memory limit, write their content as a run, and clear them.
+    fn write_if_full(&mut self) -> Result<()> {
+        let memory: usize = self.tables.iter().flatten().map(WordTable::memory).sum();
+        let Some(spill) = self.spill.as_ref().filter(|spill| memory > spill.memory) else {
             return Ok(());
         };
         let joined = join(&self.tables);
@@ -171,18 +143,11 @@ fn count(splitter: Option<&Splitter>, text: &str, start: u64, tables: &mut [Word
 
 /// Join the tables of all threads into one table per shard.
 fn join(tables: &[Vec<WordTable>]) -> Vec<WordTable> {
-    let mut joined: Vec<WordTable> = (0..SHARDS).map(|_| WordTable::default()).collect();
-    let each = joined.len().div_ceil(tables.len());
-    thread::scope(|scope| {
-        for (part, shards) in joined.chunks_mut(each).enumerate() {
-            scope.spawn(move || {
-                for (number, shard) in shards.iter_mut().enumerate() {
-                    for thread in tables {
-                        shard.absorb(&thread[part * each + number]);
-                    }
-                }
-            });
+    parallel::map(tables.len().min(SHARDS), 0..SHARDS, |shard| {
+        let mut joined = WordTable::default();
+        for thread in tables {
+            joined.absorb(&thread[shard]);
         }
-    });
-    joined
+        joined
+    })
 }

@@ -64,11 +64,8 @@ impl Counts {
     }
 
     pub fn get(&self, number: usize) -> (&[u8], u64) {
-        let start = if number == 0 {
-            0
-        } else {
-            self.ends[number - 1]
-        };
+        let before = number.checked_sub(1);
+        let start = before.map_or(0, |before| self.ends[before]);
         (&self.arena[start..self.ends[number]], self.counts[number])
     }
 

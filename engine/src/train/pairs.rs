@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use crate::vocabulary::hash::fold;
 
 /// A list of ascending positions in `words`, which is part of a chunk.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct List {
     chunk: u32,
     start: u32,
@@ -88,11 +88,7 @@ impl Pairs {
     }
 
     pub fn positions(&self, list: List) -> &[u32] {
-        let start = list.start as usize;
-        match self.chunks.get(list.chunk as usize) {
-            Some(chunk) => &chunk[start..start + list.len as usize],
-            None => &[],
-        }
+        &self.chunks[list.chunk as usize][list.start as usize..][..list.len as usize]
     }
 
     /// Add `delta` to the count of a pair.

@@ -47,11 +47,12 @@ pub struct Trainer {
     pairs: Pairs,
     queue: Queue,
     sides: Sides,
-    tokens: Vec<Vec<u8>>,
+    /// The tokens in order of ids: the bytes, then the results of merges.
+    pub tokens: Vec<Vec<u8>>,
     lens: Vec<u32>,
-    merges: Vec<Merge>,
+    pub merges: Vec<Merge>,
     /// Current number of tokens of the text.
-    length: i64,
+    pub length: i64,
 }
 
 impl Trainer {
@@ -78,20 +79,6 @@ impl Trainer {
             trainer.enqueue(slot as u32);
         }
         Ok(trainer)
-    }
-
-    pub fn merges(&self) -> &[Merge] {
-        &self.merges
-    }
-
-    /// The tokens in order of ids: the bytes, then the results of merges.
-    pub fn tokens(&self) -> &[Vec<u8>] {
-        &self.tokens
-    }
-
-    /// Current number of tokens of the text.
-    pub fn length(&self) -> i64 {
-        self.length
     }
 
     /// Merge until there are `target` tokens, no pair occurs at least `least` (at least 1) times, or
