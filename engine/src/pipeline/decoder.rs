@@ -89,32 +89,13 @@ impl Decoder {
             is_first = is_first && self.first_until_text && token.is_empty();
         }
         let (unit, most) = &self.strip_start;
-        let start = repeats(&joined, unit.as_bytes(), *most, |data, unit| {
-            data.strip_prefix(unit)
-        });
-        joined.drain(..start);
+        let units = joined.chunks(unit.len().max(1)).take(*most);
+        let units = units.take_while(|part| *part == unit.as_bytes()).count();
+        joined.drain(..units * unit.len());
         let (unit, most) = &self.strip_end;
-        let end = repeats(&joined, unit.as_bytes(), *most, |data, unit| {
-            data.strip_suffix(unit)
-        });
-        joined.truncate(joined.len() - end);
+        let units = joined.rchunks(unit.len().max(1)).take(*most);
+        let units = units.take_while(|part| *part == unit.as_bytes()).count();
+        joined.truncate(joined.len() - units * unit.len());
         Ok(joined)
     }
-}
-
-/// The number of bytes removed by stripping at most `most` units.
-fn repeats<'d>(
-    data: &'d [u8],
-    unit: &[u8],
-    most: usize,
-    strip: impl Fn(&'d [u8], &[u8]) -> Option<&'d [u8]>,
-) -> usize {
-    let mut rest = data;
-    for _ in 0..if unit.is_empty() { 0 } else { most } {
-        let Some(shorter) = strip(rest, unit) else {
-            break;
-        };
-        rest = shorter;
-    }
-    data.len() - rest.len()
 }

@@ -1,7 +1,7 @@
 //! `_core.Pipeline`: a vocabulary of another format, built from the arguments of
 //! `pipeline/native.py`.
 
-use std::collections::HashMap;
+use std::iter::zip;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyList, PyTuple};
@@ -135,19 +135,15 @@ fn rule_of((kind, first, second): &(String, Bound<'_, PyAny>, Bound<'_, PyAny>))
     Ok(match kind.as_str() {
         "ranks" => Rule::Ranks,
         "merges" => {
-            let columns = first.cast::<PyTuple>()?;
-            let column = |index| Ok::<_, PyErr>(token_ids(&columns.get_item(index)?)?.0);
-            let (lefts, rights) = (column(0)?, column(1)?);
-            let (priorities, results) = (column(2)?, column(3)?);
-            let halves = lefts.into_iter().zip(rights);
-            let merges = halves.zip(priorities.into_iter().zip(results));
+            let columns: [Bound<'_, PyAny>; 4] = first.extract()?;
+            let [lefts, rights, priorities, results] = columns.each_ref().map(token_ids);
+            let halves = zip(lefts?.0, rights?.0);
+            let merges = zip(halves, zip(priorities?.0, results?.0));
             Rule::Merges(merges.map(|((l, r), (p, m))| (l, r, p, m)).collect())
         }
         "scores" => {
             let apart: Vec<(u32, Vec<u8>, Vec<u8>)> = second.extract()?;
-            let apart = apart
-                .into_iter()
-                .map(|(id, left, right)| (id, [left, right]));
+            let apart = apart.into_iter().map(|(id, l, r)| (id, [l, r]));
             Rule::Scores(first.extract()?, apart.collect())
         }
         other => return Err(unknown_part(first.py(), other)),
@@ -164,11 +160,8 @@ fn unknown_part(py: Python<'_>, part: &str) -> PyErr {
 fn too_many_pairs(py: Python<'_>) -> PyErr {
     let most = pipeline::MAX_PAIRS;
     let problem = format!("more than {most} pairs of tokens join to a token");
-    let args = (
-        "the vocabulary",
-        problem,
-        "serve a vocabulary of fewer long tokens",
-    );
+    let remedy = "serve a vocabulary of fewer long tokens";
+    let args = ("the vocabulary", problem, remedy);
     raise(py, ERRORS, "VocabularyError", args)
 }
 
@@ -275,15 +268,7 @@ fn added_tokens(tokens: Vec<Added>) -> AddedTokens {
 }
 
 fn decoder_of((middle, ends): (Vec<(u32, Vec<u8>)>, Bound<'_, PyTuple>)) -> PyResult<Decoder> {
-    type Table = HashMap<u32, Vec<u8>>;
-    let (first, first_until_text, last, only, strip_start, strip_end): (
-        Table,
-        bool,
-        Table,
-        Table,
-        (String, usize),
-        (String, usize),
-    ) = ends.extract()?;
+    let (first, first_until_text, last, only, strip_start, strip_end) = ends.extract()?;
     Ok(Decoder {
         first,
         first_until_text,
