@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 /// A text, and for each of its bytes the start of its character's source in the original.
+#[derive(Default)]
 pub struct Aligned {
     pub text: String,
     pub starts: Vec<usize>,

@@ -1,5 +1,7 @@
 //! Applies pre-tokenizers to a piece: step 4 of docs/formats.md.
 
+use std::iter::once;
+
 use super::origins::{Aligned, Origins};
 use super::search::Search;
 use crate::split::{Ends, Splitter};
@@ -74,13 +76,10 @@ pub fn each_piece(
             if !piece.contains(old) {
                 return each_piece(rest, piece, origins, work);
             }
-            if let Some(starts) = origins.starts() {
-                let same = |c| if c == old { new } else { c };
-                let made = remade(piece.char_indices().map(|(at, c)| (same(c), starts[at])));
-                return each_piece(rest, &made.text, Origins::of(&made.starts), work);
-            }
-            let replaced = piece.replace(old, new.encode_utf8(&mut [0; 4]));
-            each_piece(rest, &replaced, origins, work)
+            let characters = piece.char_indices();
+            let characters = characters.map(|(at, c)| (at, if c == old { new } else { c }));
+            let text = || piece.replace(old, new.encode_utf8(&mut [0; 4]));
+            each_remade(rest, text, characters, origins, work)
         }
         &PreTokenizer::Prefix {
             character,
@@ -89,38 +88,35 @@ pub fn each_piece(
             if piece.starts_with(character) || (first_only && !origins.is_at_start()) {
                 return each_piece(rest, piece, origins, work);
             }
-            if let Some(starts) = origins.starts() {
-                let first = std::iter::once((character, starts[0]));
-                let others = piece.char_indices().map(|(at, c)| (c, starts[at]));
-                let made = remade(first.chain(others));
-                return each_piece(rest, &made.text, Origins::of(&made.starts), work);
-            }
-            let mut prefixed = String::with_capacity(piece.len() + 4);
-            prefixed.push(character);
-            prefixed.push_str(piece);
-            each_piece(rest, &prefixed, origins, work)
+            let characters = once((0, character)).chain(piece.char_indices());
+            let text = || [&*character.encode_utf8(&mut [0; 4]), piece].concat();
+            each_remade(rest, text, characters, origins, work)
         }
         PreTokenizer::ByteAlphabet => {
-            if let Some(starts) = origins.starts() {
-                let made = remade(piece.bytes().map(written).zip(starts.iter().copied()));
-                return each_piece(rest, &made.text, Origins::of(&made.starts), work);
-            }
-            let written: String = piece.bytes().map(written).collect();
-            each_piece(rest, &written, origins, work)
+            let characters = piece.bytes().map(written);
+            let text = || characters.clone().collect();
+            each_remade(rest, text, characters.clone().enumerate(), origins, work)
         }
     }
 }
 
-/// Build a text from characters with their origins.
-fn remade(characters: impl Iterator<Item = (char, usize)>) -> Aligned {
-    let mut made = Aligned {
-        text: String::new(),
-        starts: Vec::new(),
+/// As `each_piece`, for the text that a step makes from a piece with these origins: `characters`,
+/// each with the byte of the piece that it comes from. `text` makes all of it, faster.
+fn each_remade(
+    steps: &[PreTokenizer],
+    text: impl Fn() -> String,
+    characters: impl Iterator<Item = (usize, char)>,
+    origins: Origins<'_>,
+    work: &mut impl FnMut(&str, Origins<'_>) -> bool,
+) -> bool {
+    let Some(starts) = origins.starts() else {
+        return each_piece(steps, &text(), origins, work);
     };
-    for (character, start) in characters {
-        made.push(character.encode_utf8(&mut [0; 4]), start);
+    let mut made = Aligned::default();
+    for (at, character) in characters {
+        made.push(character.encode_utf8(&mut [0; 4]), starts[at]);
     }
-    made
+    each_piece(steps, &made.text, Origins::of(&made.starts), work)
 }
 
 /// The start and the end of each piece; pieces may be empty.
