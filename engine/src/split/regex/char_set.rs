@@ -2,6 +2,8 @@
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
+use super::first::{First, NOWHERE};
+
 /// What the first byte of a character says: not in the set, in the set, or undecided.
 const OUT: u8 = 0;
 const IN: u8 = 1;
@@ -34,20 +36,17 @@ impl CharSet {
                 next
             }));
         }
-        let mut set = CharSet {
-            by_first_byte: [ASK; 256],
+        let starts = first_bytes(class);
+        let by_first_byte = std::array::from_fn(|byte| match starts[byte] {
+            false => OUT,
+            true if byte < 0x80 => IN,
+            true => ASK,
+        });
+        CharSet {
+            by_first_byte,
             index,
             rows,
-        };
-        for byte in 0..0x80 {
-            set.by_first_byte[byte] = if set.contains(byte as u32) { IN } else { OUT };
         }
-        for byte in first_bytes(class).iter().enumerate().skip(0x80) {
-            if !byte.1 {
-                set.by_first_byte[byte.0] = OUT;
-            }
-        }
-        set
     }
 
     /// Makes a set of inclusive ranges of code points. Surrogates are left out.
@@ -129,13 +128,9 @@ fn fill(bits: &mut [u128], start: usize, end: usize) {
 }
 
 /// Returns which bytes start a character of `class`.
-pub fn first_bytes(class: &ClassUnicode) -> [bool; 256] {
-    let first = |character: char| {
-        let mut encoded = [0; 4];
-        character.encode_utf8(&mut encoded);
-        encoded[0] as usize
-    };
-    let mut bytes = [false; 256];
+pub fn first_bytes(class: &ClassUnicode) -> First {
+    let first = |character: char| character.encode_utf8(&mut [0; 4]).as_bytes()[0] as usize;
+    let mut bytes = NOWHERE;
     for range in class.iter() {
         bytes[first(range.start())..=first(range.end())].fill(true);
     }

@@ -7,35 +7,23 @@ use super::ast::Assertion;
 use super::char_set;
 use super::program::{Instruction, Pc};
 
-/// The bytes that a match from some instruction can start with, or more.
-#[derive(Clone, PartialEq)]
-pub struct First {
-    pub bytes: [bool; 256],
-    pub at_end: bool,
-}
+/// The bytes that a match from some instruction can start with, or more; and `END`, the end of the
+/// text.
+pub type First = [bool; END + 1];
 
-const NOWHERE: First = First {
-    bytes: [false; 256],
-    at_end: false,
-};
+pub const END: usize = 256;
 
-const ANYWHERE: First = First {
-    bytes: [true; 256],
-    at_end: true,
-};
+pub const NOWHERE: First = [false; END + 1];
 
-impl First {
-    fn unite(&mut self, other: &First) {
-        for (mine, theirs) in self.bytes.iter_mut().zip(&other.bytes) {
-            *mine |= theirs;
-        }
-        self.at_end |= other.at_end;
+fn unite(first: &mut First, other: &First) {
+    for (mine, theirs) in first.iter_mut().zip(other) {
+        *mine |= theirs;
     }
 }
 
 /// Computes the first bytes of each instruction, as the least fixed point.
 pub fn first_bytes(instructions: &[Instruction], sets: &[ClassUnicode]) -> Vec<First> {
-    let of_sets: Vec<[bool; 256]> = sets.iter().map(char_set::first_bytes).collect();
+    let of_sets: Vec<First> = sets.iter().map(char_set::first_bytes).collect();
     let mut firsts = vec![NOWHERE; instructions.len()];
     loop {
         let mut changed = false;
@@ -52,60 +40,45 @@ pub fn first_bytes(instructions: &[Instruction], sets: &[ClassUnicode]) -> Vec<F
     }
 }
 
-fn first_of(instruction: &Instruction, firsts: &[First], sets: &[[bool; 256]]) -> First {
+fn first_of(instruction: &Instruction, firsts: &[First], sets: &[First]) -> First {
     let at = |pc: Pc| &firsts[pc as usize];
-    let of_set = |set: u32| First {
-        bytes: sets[set as usize],
-        at_end: false,
-    };
+    let mut first = NOWHERE;
     match instruction {
-        Instruction::Accept | Instruction::BodyAccept => ANYWHERE,
-        Instruction::Fail => NOWHERE,
-        Instruction::Literal { bytes, .. } => {
-            let mut first = NOWHERE;
-            first.bytes[bytes[0] as usize] = true;
-            first
-        }
-        Instruction::Class { set, .. } => of_set(*set),
+        Instruction::Accept | Instruction::BodyAccept => first.fill(true),
+        Instruction::Fail => {}
+        Instruction::Literal { bytes, .. } => first[bytes[0] as usize] = true,
+        Instruction::Class { set, .. } => first = sets[*set as usize],
         Instruction::Run { set, min, next, .. } => {
-            let mut first = of_set(*set);
+            first = sets[*set as usize];
             if *min == 0 {
-                first.unite(at(*next));
+                unite(&mut first, at(*next));
             }
-            first
         }
         Instruction::Choice(choice) => {
-            let mut first = NOWHERE;
             for &branch in &choice.branches {
-                first.unite(at(branch));
+                unite(&mut first, at(branch));
             }
-            first
         }
         Instruction::Assertion {
             assertion: Assertion::End,
             next,
-        } => First {
-            at_end: at(*next).at_end,
-            ..NOWHERE
-        },
+        } => first[END] = at(*next)[END],
         Instruction::Assertion {
             assertion: Assertion::EndOrLastNewline | Assertion::LineEnd,
             next,
         } => {
-            let mut first = First {
-                at_end: at(*next).at_end,
-                ..NOWHERE
-            };
-            first.bytes[b'\n' as usize] = at(*next).bytes[b'\n' as usize];
-            first
+            for place in [END, b'\n' as usize] {
+                first[place] = at(*next)[place];
+            }
         }
         // A body that can be empty can start with any byte, because its end accepts.
-        Instruction::Atomic { body, .. } => at(*body).clone(),
-        Instruction::Ahead { next, .. }
+        Instruction::Atomic { body: next, .. }
+        | Instruction::Ahead { next, .. }
         | Instruction::AheadClass { next, .. }
         | Instruction::Behind { next, .. }
-        | Instruction::Assertion { next, .. } => at(*next).clone(),
+        | Instruction::Assertion { next, .. } => first = *at(*next),
     }
+    first
 }
 
 /// Fills the masks of every choice.
@@ -117,11 +90,9 @@ pub fn fill_choices(instructions: &mut [Instruction], firsts: &[First]) {
             continue;
         };
         for (bit, &branch) in choice.branches.iter().enumerate() {
-            let first = &firsts[branch as usize];
-            for (mask, possible) in choice.by_byte.iter_mut().zip(first.bytes) {
+            for (mask, possible) in choice.by_byte.iter_mut().zip(firsts[branch as usize]) {
                 *mask |= u64::from(possible) << bit;
             }
-            choice.at_end |= u64::from(first.at_end) << bit;
             choice.certain |= u64::from(certain[branch as usize]) << bit;
         }
     }

@@ -17,12 +17,8 @@ pub fn sequences(node: &Node) -> Option<Vec<Vec<ClassUnicode>>> {
         Node::Empty => vec![Vec::new()],
         Node::Class(class) => vec![vec![class.clone()]],
         Node::Concat(nodes) => {
-            let parts = nodes.iter().map(sequences).collect::<Option<Vec<_>>>()?;
-            let mut joined = vec![Vec::new()];
-            for part in &parts {
-                joined = product(&joined, part)?;
-            }
-            joined
+            let mut parts = nodes.iter().map(sequences);
+            parts.try_fold(vec![Vec::new()], |joined, part| product(&joined, &part?))?
         }
         Node::Alternation(nodes) => {
             let branches = nodes.iter().map(sequences).collect::<Option<Vec<_>>>()?;
@@ -36,11 +32,7 @@ pub fn sequences(node: &Node) -> Option<Vec<Vec<ClassUnicode>>> {
             ..
         } if min == max && *min as usize <= MAX_LENGTH => {
             let part = sequences(node)?;
-            let mut joined = vec![Vec::new()];
-            for _ in 0..*min {
-                joined = product(&joined, &part)?;
-            }
-            joined
+            (0..*min).try_fold(vec![Vec::new()], |joined, _| product(&joined, &part))?
         }
         _ => return None,
     };

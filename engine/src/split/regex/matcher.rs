@@ -86,6 +86,7 @@
 
 use super::char_set::{after, before};
 use super::condition::{ends_at, holds};
+use super::first::END;
 use super::memo::Memo;
 use super::program::{Instruction, Pc, Program};
 use super::run::Entered;
@@ -199,31 +200,28 @@ impl Matcher {
                     max,
                     possessive,
                     next,
-                    slot,
-                } => {
-                    match self.enter_run(subject, pc, at, (*set, *min, *max, *possessive, *slot)) {
-                        Entered::At(end) => Some((*next, end)),
-                        Entered::Failed => None,
-                        Entered::Won(end) => {
-                            self.succeed::<WHOLE>(subject, base, end);
-                            return Some(end);
-                        }
+                } => match self.enter_run(subject, pc, at, (*set, *min, *max, *possessive)) {
+                    Entered::At(end) => Some((*next, end)),
+                    Entered::Failed => None,
+                    Entered::Won(end) => {
+                        self.succeed::<WHOLE>(subject, base, end);
+                        return Some(end);
                     }
-                }
+                },
                 Instruction::Choice(choice) => {
                     if self.remembering {
-                        if !WHOLE && let Some(end) = self.memo.won(choice.slot, at) {
+                        if !WHOLE && let Some(end) = self.memo.won(pc, at) {
                             self.succeed::<WHOLE>(subject, base, end);
                             return Some(end);
                         }
-                        if self.memo.has_failed(choice.slot, at) {
+                        if self.memo.has_failed(pc, at) {
                             (pc, at) = self.backtrack(subject, base)?;
                             continue;
                         }
                     }
                     let branches = match text.get(at) {
                         Some(&byte) => choice.by_byte[byte as usize],
-                        None => choice.at_end,
+                        None => choice.by_byte[END],
                     };
                     if branches == 0 {
                         None
@@ -302,12 +300,10 @@ impl Matcher {
                         return Some((branch, at));
                     }
                     if self.remembering {
-                        self.memo.fail(choice.slot, frame.at);
+                        self.memo.fail(frame.pc, frame.at);
                     }
                 }
-                Instruction::Run {
-                    next, max, slot, ..
-                } => {
+                Instruction::Run { next, max, .. } => {
                     let least = frame.rest as usize;
                     if frame.at > least {
                         frame.at = before(subject.text, frame.at);
@@ -319,9 +315,9 @@ impl Matcher {
                     }
                     if self.remembering {
                         if *max == u32::MAX {
-                            self.memo.shorten(*slot, frame.key, least);
+                            self.memo.shorten(frame.pc, frame.key, least);
                         } else {
-                            self.memo.fail(*slot, frame.key);
+                            self.memo.fail(frame.pc, frame.key);
                         }
                     }
                 }
@@ -345,15 +341,15 @@ impl Matcher {
     fn remember_success<const WHOLE: bool>(&mut self, subject: &Subject, base: usize, end: usize) {
         for frame in &self.frames[base..] {
             match &subject.program.instructions[frame.pc as usize] {
-                Instruction::Choice(choice) if !WHOLE => {
-                    self.memo.win(choice.slot, frame.at, end);
+                Instruction::Choice(_) if !WHOLE => {
+                    self.memo.win(frame.pc, frame.at, end);
                 }
-                Instruction::Run { max, slot, .. } if *max == u32::MAX => {
+                Instruction::Run { max, .. } if *max == u32::MAX => {
                     // All longer forms have failed.
                     let longer = after(subject.text, frame.at);
-                    self.memo.shorten(*slot, frame.key, longer);
+                    self.memo.shorten(frame.pc, frame.key, longer);
                     if !WHOLE {
-                        self.memo.win_shortened(*slot, frame.key, frame.at, end);
+                        self.memo.win_shortened(frame.pc, frame.key, frame.at, end);
                     }
                 }
                 _ => {}

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use super::program::Pc;
+
 const BLOCK: usize = 4096;
 
 type Bits = Option<Box<[u64; BLOCK / 64]>>;
@@ -20,11 +22,12 @@ pub struct Shortened {
 
 #[derive(Default)]
 pub struct Memo {
+    /// By instruction: a bit for each position where it failed.
     failed: Vec<VecDeque<Bits>>,
     /// Block number of the first block of each of `failed`.
     first_block: usize,
-    won: HashMap<(u32, usize), End>,
-    shortened: HashMap<(u32, usize), Shortened>,
+    won: HashMap<(Pc, usize), End>,
+    shortened: HashMap<(Pc, usize), Shortened>,
     /// For each set, the known parts of its runs: start to end. The end is that of the maximal run.
     runs: HashMap<u32, BTreeMap<usize, usize>>,
     entries_kept: usize,
@@ -60,8 +63,8 @@ impl Memo {
         *self = Memo::default();
     }
 
-    pub fn has_failed(&self, slot: u32, at: usize) -> bool {
-        let bits = self.failed.get(slot as usize);
+    pub fn has_failed(&self, pc: Pc, at: usize) -> bool {
+        let bits = self.failed.get(pc as usize);
         let block = bits.and_then(|bits| bits.get((at / BLOCK).wrapping_sub(self.first_block)));
         match block {
             Some(Some(block)) => block[at % BLOCK / 64] >> (at % 64) & 1 == 1,
@@ -69,14 +72,14 @@ impl Memo {
         }
     }
 
-    pub fn fail(&mut self, slot: u32, at: usize) {
+    pub fn fail(&mut self, pc: Pc, at: usize) {
         let Some(block) = (at / BLOCK).checked_sub(self.first_block) else {
             return;
         };
-        if self.failed.len() <= slot as usize {
-            self.failed.resize(slot as usize + 1, VecDeque::new());
+        if self.failed.len() <= pc as usize {
+            self.failed.resize(pc as usize + 1, VecDeque::new());
         }
-        let bits = &mut self.failed[slot as usize];
+        let bits = &mut self.failed[pc as usize];
         if bits.len() <= block {
             bits.resize(block + 1, None);
         }
@@ -84,32 +87,32 @@ impl Memo {
         block[at % BLOCK / 64] |= 1 << (at % 64);
     }
 
-    pub fn won(&self, slot: u32, at: usize) -> Option<End> {
-        self.won.get(&(slot, at)).copied()
+    pub fn won(&self, pc: Pc, at: usize) -> Option<End> {
+        self.won.get(&(pc, at)).copied()
     }
 
-    pub fn win(&mut self, slot: u32, at: usize, end: End) {
-        self.won.insert((slot, at), end);
+    pub fn win(&mut self, pc: Pc, at: usize, end: End) {
+        self.won.insert((pc, at), end);
     }
 
-    pub fn shortened(&self, slot: u32, run_end: usize) -> Option<Shortened> {
-        self.shortened.get(&(slot, run_end)).copied()
+    pub fn shortened(&self, pc: Pc, run_end: usize) -> Option<Shortened> {
+        self.shortened.get(&(pc, run_end)).copied()
     }
 
     /// Records that the run's forms that end at `from` or later have failed.
-    pub fn shorten(&mut self, slot: u32, run_end: usize, from: usize) {
+    pub fn shorten(&mut self, pc: Pc, run_end: usize, from: usize) {
         let fresh = Shortened {
             failed_from: from,
             won: None,
         };
-        let known = self.shortened.entry((slot, run_end)).or_insert(fresh);
+        let known = self.shortened.entry((pc, run_end)).or_insert(fresh);
         known.failed_from = known.failed_from.min(from);
     }
 
     /// Records that the form that ends at `shortened_end` is part of a match that ends at `end`. Needs a
     /// call of `shorten` for the same run before.
-    pub fn win_shortened(&mut self, slot: u32, run_end: usize, shortened_end: usize, end: End) {
-        let known = self.shortened.get_mut(&(slot, run_end));
+    pub fn win_shortened(&mut self, pc: Pc, run_end: usize, shortened_end: usize, end: End) {
+        let known = self.shortened.get_mut(&(pc, run_end));
         if let Some(known) = known {
             known.won = Some((shortened_end, end));
         }

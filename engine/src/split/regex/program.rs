@@ -6,7 +6,7 @@ use regex_syntax::hir::ClassUnicode;
 
 use super::ast::{Assertion, Greed, Node, single_of};
 use super::char_set::CharSet;
-use super::first;
+use super::first::{self, END, First};
 use crate::split::PatternFault;
 
 /// Index of an instruction.
@@ -40,7 +40,6 @@ pub enum Instruction {
         max: u32,
         possessive: bool,
         next: Pc,
-        slot: u32,
     },
     /// The first of the branches that leads to a match.
     Choice(Box<Choice>),
@@ -72,14 +71,12 @@ pub enum Instruction {
 
 pub struct Choice {
     pub branches: Vec<Pc>,
-    /// For each first byte, the mask of the branches that it does not rule out.
-    pub by_byte: [u64; 256],
-    /// The same mask for the end of the text.
-    pub at_end: u64,
+    /// For each first byte, and for the end of the text, the mask of the branches that it does not
+    /// rule out.
+    pub by_byte: [u64; END + 1],
     /// Mask of the branches that match any continuation, provided that something has been matched
     /// before.
     pub certain: u64,
-    pub slot: u32,
 }
 
 /// One compiled line of a pattern.
@@ -88,7 +85,7 @@ pub struct Program {
     pub sets: Vec<CharSet>,
     pub start: Pc,
     /// Whether a match can start with each byte.
-    pub can_start: [bool; 256],
+    pub can_start: First,
     /// Index of the set of `\w`.
     pub word: u32,
 }
@@ -107,28 +104,13 @@ pub fn compile(node: &Node, offset: usize) -> Result<Program, PatternFault> {
     let firsts = first::first_bytes(&instructions, &sets.classes);
     first::fill_choices(&mut instructions, &firsts);
     first::make_possessive(&mut instructions, &sets.classes);
-    number_slots(&mut instructions);
     Ok(Program {
-        can_start: firsts[start as usize].bytes,
+        can_start: firsts[start as usize],
         instructions,
         sets: sets.classes.iter().map(CharSet::new).collect(),
         start,
         word,
     })
-}
-
-/// Numbers the choices and runs for the memo.
-fn number_slots(instructions: &mut [Instruction]) {
-    let mut slots = 0;
-    for instruction in instructions {
-        let slot = match instruction {
-            Instruction::Run { slot, .. } => slot,
-            Instruction::Choice(choice) => &mut choice.slot,
-            _ => continue,
-        };
-        *slot = slots;
-        slots += 1;
-    }
 }
 
 #[derive(Default)]
@@ -277,10 +259,8 @@ impl Compiler {
     fn add_choice(&mut self, branches: Vec<Pc>) -> Result<Pc, PatternFault> {
         self.add(Instruction::Choice(Box::new(Choice {
             branches,
-            by_byte: [0; 256],
-            at_end: 0,
+            by_byte: [0; END + 1],
             certain: 0,
-            slot: 0,
         })))
     }
 
@@ -300,7 +280,6 @@ impl Compiler {
             max: max.unwrap_or(u32::MAX),
             possessive,
             next,
-            slot: 0,
         })
     }
 

@@ -61,15 +61,10 @@ fn parsed(class: &str) -> ClassUnicode {
         // A set of one character.
         HirKind::Literal(literal) => {
             let text = String::from_utf8_lossy(&literal.0);
-            text.chars().map(single).fold(ClassUnicode::empty(), united)
+            ClassUnicode::new(text.chars().map(|c| ClassUnicodeRange::new(c, c)))
         }
         _ => unreachable!("a class that is no set of characters"),
     }
-}
-
-fn united(mut set: ClassUnicode, other: ClassUnicode) -> ClassUnicode {
-    set.union(&other);
-    set
 }
 
 pub fn single(character: char) -> ClassUnicode {
@@ -86,11 +81,9 @@ pub fn case_closure(set: &ClassUnicode) -> ClassUnicode {
     closure
         .try_case_fold_simple()
         .expect("regex-syntax was built with its case tables");
-    for (a, b) in [('i', 'İ'), ('I', 'ı')] {
-        for (from, to) in [(a, b), (b, a)] {
-            if contains(set, from) {
-                closure.union(&single(to));
-            }
+    for (from, to) in [('i', 'İ'), ('İ', 'i'), ('I', 'ı'), ('ı', 'I')] {
+        if contains(set, from) {
+            closure.union(&single(to));
         }
     }
     closure

@@ -1,6 +1,6 @@
 //! Runs of characters of one set in the matcher, the longest form first.
 
-use super::char_set::before;
+use super::char_set::{after, before};
 use super::matcher::{Frame, Matcher, Subject};
 use super::program::Pc;
 
@@ -23,7 +23,7 @@ impl Matcher {
         subject: &Subject,
         pc: Pc,
         at: usize,
-        (set, min, max, possessive, slot): (u32, u32, u32, bool, u32),
+        (set, min, max, possessive): (u32, u32, u32, bool),
     ) -> Entered {
         let chars = &subject.program.sets[set as usize];
         let unbounded = max == u32::MAX;
@@ -45,7 +45,7 @@ impl Matcher {
             };
             self.steps += (end - least) as u64 * u64::from(!self.remembering);
         } else {
-            if self.remembering && !possessive && self.memo.has_failed(slot, at) {
+            if self.remembering && !possessive && self.memo.has_failed(pc, at) {
                 return Entered::Failed;
             }
             let count;
@@ -66,7 +66,7 @@ impl Matcher {
         let key = if unbounded { end } else { at };
         if unbounded
             && self.remembering
-            && let Some(known) = self.memo.shortened(slot, key)
+            && let Some(known) = self.memo.shortened(pc, key)
         {
             match known.won {
                 Some((shortened_end, won)) if least <= shortened_end => return Entered::Won(won),
@@ -89,10 +89,7 @@ impl Matcher {
     fn remembered_run(&mut self, subject: &Subject, set: u32, at: usize) -> usize {
         let chars = &subject.program.sets[set as usize];
         let text = subject.text;
-        let mut soon = (at + LONG_RUN).min(text.len());
-        while soon < text.len() && text[soon] & 0xc0 == 0x80 {
-            soon += 1;
-        }
+        let soon = after(text, (at + LONG_RUN).min(text.len()) - 1);
         let end = chars.run_until(text, at, soon);
         self.steps += (end - at) as u64;
         if end < soon || end == text.len() {

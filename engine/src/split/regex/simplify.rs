@@ -34,16 +34,15 @@ pub fn simplify(node: Node) -> Result<Node, PatternFault> {
 
 /// Merges neighbouring branches of one character into one set: the rest of the pattern is the same
 /// for all of them.
-fn united(nodes: Vec<Node>) -> Vec<Node> {
-    let mut out: Vec<Node> = Vec::with_capacity(nodes.len());
-    for node in nodes {
-        if let (Node::Class(class), Some(Node::Class(last))) = (&node, out.last_mut()) {
-            last.union(class);
-            continue;
-        }
-        out.push(node);
-    }
-    out
+fn united(mut nodes: Vec<Node>) -> Vec<Node> {
+    nodes.dedup_by(|node, last| {
+        let (Node::Class(class), Node::Class(last)) = (node, last) else {
+            return false;
+        };
+        last.union(class);
+        true
+    });
+    nodes
 }
 
 fn repeat(
