@@ -193,11 +193,7 @@ impl<'a> Scan<'a> {
         }
         let sums = &self.sums.sums[self.first..];
         let index = self.first + sums.partition_point(|&sum| sum <= most);
-        let fits = if index == self.first {
-            self.start
-        } else {
-            self.places[index - 1]
-        };
+        let fits = self.start_of(index);
         let mut beyond = text.len();
         for index in index..self.places.len() {
             if self.places[index] >= beyond {
@@ -305,12 +301,16 @@ impl<'a> Scan<'a> {
 
     /// A text that is cut here or later has the same pre-tokens up to the one of an index.
     fn settled(&self, index: usize) -> usize {
-        let start = if index > self.first {
+        self.settled_in(self.text, self.start_of(index), self.places[index])
+    }
+
+    /// Where the pre-token of an index starts.
+    fn start_of(&self, index: usize) -> usize {
+        if index > self.first {
             self.places[index - 1]
         } else {
             self.start
-        };
-        self.settled_in(self.text, start, self.places[index])
+        }
     }
 
     fn settled_in(&self, text: &str, start: usize, end: usize) -> usize {

@@ -95,13 +95,10 @@ impl Model {
                     .any(|&(left, right, _, _)| is_stand_in(left) || is_stand_in(right))
         });
         let pairs = Pairs::new(&pairs);
-        let alone = single_characters(&parts.tokens)
-            .into_iter()
-            .filter(|(_, id)| {
-                let apart = taken_apart.as_ref();
-                apart.is_none_or(|apart| !apart.contains_key(id))
-            });
-        let alone = CharTable::new(alone);
+        let apart = taken_apart.as_ref();
+        let is_whole = |&(_, id): &(char, u32)| apart.is_none_or(|apart| !apart.contains_key(&id));
+        let alone = single_characters(&parts.tokens).into_iter();
+        let alone = CharTable::new(alone.filter(is_whole));
         let symbols = CharTable::new(characters);
         Ok(Model {
             tokens,
@@ -234,11 +231,8 @@ impl Model {
                 None => return self.encode_part(part, merging, cache, sink),
             }
         }
-        if self
-            .taken_apart
-            .as_ref()
-            .is_some_and(|apart| !apart.is_empty())
-        {
+        let apart = self.taken_apart.as_ref();
+        if apart.is_some_and(|apart| !apart.is_empty()) {
             return self.encode_part(part, merging, cache, sink);
         }
         sink.extend(&spelled[..part.len()]);

@@ -20,39 +20,36 @@ mod table;
 mod text;
 mod train;
 
-use std::io::{Write, stderr};
+#[pyo3::pymodule]
+mod _core {
+    use std::io::{Write, stderr};
 
-use pyo3::prelude::*;
+    use pyo3::prelude::*;
 
-use cancel::CancelFlag;
-use encoding::{Bpe, SpecialSet};
-use pipeline::{Pipeline, PipelineNames};
-use table::RankTable;
-use train::{MergeTrainer, PretokenCounter, PretokenCounts};
+    #[pymodule_export]
+    use super::{
+        breaks::break_ends,
+        cancel::CancelFlag,
+        encoding::{Bpe, SpecialSet},
+        ids::unpack,
+        merges::{merge_columns, merges_by_rank},
+        pipeline::{Pipeline, PipelineNames},
+        table::RankTable,
+        train::{MergeTrainer, PretokenCounter, PretokenCounts},
+    };
+    #[pymodule_export]
+    const UNICODE_VERSION: &str = crate::split::UNICODE_VERSION;
 
-#[pymodule]
-fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    // The default hook prints the message of the panic, which may quote the text.
-    std::panic::set_hook(Box::new(|panic| {
-        if let Some(place) = panic.location() {
-            // `eprintln` would panic if standard error is closed, and abort the process.
-            let _ = writeln!(stderr(), "bytepair_engine._core: panic at {place}");
-        }
-    }));
-    small_int::check(module.py())?;
-    module.add_class::<RankTable>()?;
-    module.add_class::<SpecialSet>()?;
-    module.add_class::<Bpe>()?;
-    module.add_class::<PipelineNames>()?;
-    module.add_class::<Pipeline>()?;
-    module.add_class::<CancelFlag>()?;
-    module.add_class::<PretokenCounter>()?;
-    module.add_class::<PretokenCounts>()?;
-    module.add_class::<MergeTrainer>()?;
-    module.add_function(wrap_pyfunction!(merges::merge_columns, module)?)?;
-    module.add_function(wrap_pyfunction!(merges::merges_by_rank, module)?)?;
-    module.add_function(wrap_pyfunction!(ids::unpack, module)?)?;
-    module.add_function(wrap_pyfunction!(breaks::break_ends, module)?)?;
-    module.add("BREAKS_UNICODE_VERSION", breaks::unicode_version())?;
-    module.add("UNICODE_VERSION", crate::split::UNICODE_VERSION)
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // The default hook prints the message of the panic, which may quote the text.
+        std::panic::set_hook(Box::new(|panic| {
+            if let Some(place) = panic.location() {
+                // `eprintln` would panic if standard error is closed, and abort the process.
+                let _ = writeln!(stderr(), "bytepair_engine._core: panic at {place}");
+            }
+        }));
+        super::small_int::check(module.py())?;
+        module.add("BREAKS_UNICODE_VERSION", super::breaks::unicode_version())
+    }
 }
