@@ -4,8 +4,6 @@
 //! are converted at a time, each in a lane of a vector. A shuffle removes the unused bytes between
 //! them, or moves the bytes of each to its lane.
 
-use std::mem::MaybeUninit;
-
 #[cfg(target_arch = "x86_64")]
 use crate::split::bytes::has_avx2;
 
@@ -33,7 +31,7 @@ pub fn decoded_len(text: &str) -> Option<(usize, bool)> {
 /// Writes the code points of a text to `points`.
 ///
 /// Panics if their number differs, or if one does not fit.
-pub fn decode<C: Copy + From<u16> + TryFrom<u32>>(text: &str, points: &mut [MaybeUninit<C>]) {
+pub fn decode<C: Copy + From<u16> + TryFrom<u32>>(text: &str, points: &mut [C]) {
     let (mut at, mut done) = (0, 0);
     #[cfg(target_arch = "x86_64")]
     if has_avx2() {
@@ -48,8 +46,8 @@ pub fn decode<C: Copy + From<u16> + TryFrom<u32>>(text: &str, points: &mut [Mayb
 
 /// Writes a character at `done`. Returns the place after it.
 #[inline(always)]
-fn write<C: TryFrom<u32>>(points: &mut [MaybeUninit<C>], done: usize, character: char) -> usize {
-    points[done].write(C::try_from(character as u32).unwrap_or_else(|_| panic!("{character:?}")));
+fn write<C: TryFrom<u32>>(points: &mut [C], done: usize, character: char) -> usize {
+    points[done] = C::try_from(character as u32).unwrap_or_else(|_| panic!("{character:?}"));
     done + 1
 }
 
@@ -86,7 +84,7 @@ mod lanes {
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     pub fn decode<C: Copy + From<u16> + TryFrom<u32>>(
         text: &str,
-        points: &mut [MaybeUninit<C>],
+        points: &mut [C],
     ) -> (usize, usize) {
         let (mut at, mut done) = (0, 0);
         while let Some(block) = text.as_bytes()[at..].first_chunk() {
@@ -100,12 +98,11 @@ mod lanes {
                     place += character.len_utf8();
                 } else if (starts >> place) as u16 == !0 {
                     points[done..done + 16]
-                        .copy_from_slice(&bytes.map(|byte| MaybeUninit::new(C::from(byte.into()))));
+                        .copy_from_slice(&bytes.map(|byte| C::from(byte.into())));
                     (place, done) = (place + 16, done + 16);
                 } else {
                     let starts = (starts >> place) as usize;
-                    let four =
-                        four(bytes, starts & 0xfff).map(|point| MaybeUninit::new(C::from(point)));
+                    let four = four(bytes, starts & 0xfff).map(C::from);
                     points[done..done + 4].copy_from_slice(&four);
                     let fourth = (0..3).fold(starts, |starts, _| starts & (starts - 1));
                     (place, done) = (place + 1 + fourth.trailing_zeros() as usize, done + 4);
@@ -162,8 +159,8 @@ mod lanes {
         bytes.try_reserve_exact(most).ok()?;
         let places = bytes.spare_capacity_mut();
         let mut done = 0;
-        let mut write = |(bytes, len): ([u8; 16], usize)| {
-            places[done..done + 16].copy_from_slice(&bytes.map(MaybeUninit::new));
+        let mut write = |(encoded, len): ([u8; 16], usize)| {
+            places[done..done + 16].copy_from_slice(&encoded.map(MaybeUninit::new));
             done += len;
         };
         let (groups, rest) = text.as_chunks::<16>();
@@ -277,13 +274,9 @@ mod tests {
                 let expected: Vec<u32> = text.chars().map(u32::from).collect();
                 let is_far = character > '\u{ffff}';
                 assert_eq!(decoded_len(&text), Some((expected.len(), is_far)), "{text}");
-                let mut points = vec![MaybeUninit::new(0); expected.len()];
+                let mut points = vec![0; expected.len()];
                 decode::<u32>(&text, &mut points);
-                // SAFETY: all were initialised.
-                let points = points
-                    .into_iter()
-                    .map(|point| unsafe { point.assume_init() });
-                assert!(points.eq(expected), "{text}");
+                assert_eq!(points, expected, "{text}");
             }
         }
     }

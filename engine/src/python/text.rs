@@ -181,16 +181,18 @@ pub(super) fn python_text<'py>(
         text => text.unwrap_or_default(),
     };
     if let Some((count, is_far)) = decoded_len(text) {
-        let highest = if is_far { 0x10_ffff } else { 0xffff };
+        let (highest, width) = if is_far { (0x10_ffff, 4) } else { (0xffff, 2) };
         // SAFETY: the string is new, or null with an error. It has `count` places of the width that
         // its highest code point needs, and nobody else has it before they are all written.
         unsafe {
             let string = ffi::PyUnicode_New(count as ffi::Py_ssize_t, highest);
             let string = Bound::from_owned_ptr_or_err(py, string)?;
             let places = ffi::PyUnicode_DATA(string.as_ptr());
-            match is_far {
-                true => decode::<u32>(text, slice::from_raw_parts_mut(places.cast(), count)),
-                false => decode::<u16>(text, slice::from_raw_parts_mut(places.cast(), count)),
+            places.write_bytes(0, width * count);
+            if is_far {
+                decode::<u32>(text, slice::from_raw_parts_mut(places.cast(), count));
+            } else {
+                decode::<u16>(text, slice::from_raw_parts_mut(places.cast(), count));
             }
             return Ok(string);
         }
