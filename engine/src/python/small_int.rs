@@ -44,6 +44,11 @@ const FLAG: usize = if cfg!(Py_3_12) { 1 << 2 } else { 0 };
 /// `object` must be a live Python object.
 #[inline(always)]
 pub(super) unsafe fn value(object: *mut ffi::PyObject) -> Option<u32> {
+    // The place of one that is kept tells its value, without waiting for memory.
+    let place = object.addr().wrapping_sub(START.load(Relaxed).addr()) / size_of::<Long>();
+    if place < MADE.load(Relaxed) {
+        return Some(place as u32);
+    }
     // SAFETY: the caller guarantees a live object. An exact `int` never changes, and the header says
     // that it has the digits that its tag counts. The function raises nothing for one.
     unsafe {
