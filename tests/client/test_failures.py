@@ -33,7 +33,10 @@ FACTS: dict[str, tuple[dict[str, str], dict[str, object]]] = {
         {"token": "<|a|>", "byte_offset": "12", "index": "3"},
         {"token": "<|a|>", "byte_offset": 12, "index": 3},
     ),
-    "UNKNOWN_TOKEN_ID": ({"id": "7", "index": "3"}, {"id": 7, "index": 3}),
+    "UNKNOWN_TOKEN_ID": (
+        {"encoding": "x", "id": "7", "index": "3"},
+        {"encoding": "x", "id": 7, "index": 3},
+    ),
     "INVALID_UTF8": ({"byte_offset": "0"}, {"byte_offset": 0}),
     "INPUT_TOO_LARGE": (
         {"field": "text", "limit": "10", "size": "11"},

@@ -342,10 +342,10 @@ def test_a_prefill_is_cut_once_later_ids_have_text() -> None:
 
 
 def test_a_corrected_position_changes_no_other_number_of_the_message() -> None:
-    message = "no token has id 3000, which is at index 3"
+    message = "no token of x has id 3000, which is at index 3"
     unknown = UnknownTokenId(message, metadata={"index": "3", "id": "3000"})
     shift(unknown, "index", 10)
-    assert (str(unknown), unknown.index) == ("no token has id 3000, which is at index 13", 13)
+    assert (str(unknown), unknown.index) == ("no token of x has id 3000, which is at index 13", 13)
     not_utf8 = InvalidUtf8("data is not UTF-8 at byte 8", metadata={"byte_offset": "8"})
     shift(not_utf8, "byte_offset", 2)
     assert (str(not_utf8), not_utf8.byte_offset) == ("data is not UTF-8 at byte 10", 10)

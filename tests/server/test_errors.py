@@ -78,7 +78,7 @@ CASES: dict[str, tuple[Callable[[RunningServer], Failed], Code, str, dict[str, s
         lambda server: failure(server.stub.Decode, Decode(encoding="gpt-4", ids=[1, 100256])),
         Code.INVALID_ARGUMENT,
         "UNKNOWN_TOKEN_ID",
-        {"id": "100256", "index": "1"},
+        {"encoding": "cl100k_base", "id": "100256", "index": "1"},
         "ids",
     ),
     "unknown id after skipped special ones": (
@@ -88,7 +88,7 @@ CASES: dict[str, tuple[Callable[[RunningServer], Failed], Code, str, dict[str, s
         ),
         Code.INVALID_ARGUMENT,
         "UNKNOWN_TOKEN_ID",
-        {"id": "4294967295", "index": "2"},
+        {"encoding": "cl100k_base", "id": "4294967295", "index": "2"},
         "ids",
     ),
     "strict decoding": (

@@ -160,7 +160,11 @@ def test_a_batch_has_a_result_for_each_item(server: RunningServer) -> None:
     assert [result.WhichOneof("outcome") for result in decoded.results] == ["text", "error", "text"]
     assert decoded.results[0].text == "hello"
     assert decoded.results[1].error.reason == "UNKNOWN_TOKEN_ID"
-    assert dict(decoded.results[1].error.metadata) == {"id": str(2**31), "index": "1"}
+    assert dict(decoded.results[1].error.metadata) == {
+        "encoding": "cl100k_base",
+        "id": str(2**31),
+        "index": "1",
+    }
     for answer in (encoded, counted, decoded):
         assert answer.encoding == "cl100k_base"
         assert answer.fingerprint.startswith("sha256:")

@@ -59,8 +59,9 @@ def test_tokens_of_a_table_of_ranks(server: RunningServer) -> None:
 def test_errors_of_get_token_name_the_fault(server: RunningServer) -> None:
     request = token_pb2.GetTokenRequest(encoding="gpt-4", id=2**32 - 1)
     unknown = failure(server.stub.GetToken, request)
-    assert (unknown.reason, unknown.metadata["id"]) == ("UNKNOWN_TOKEN_ID", str(2**32 - 1))
-    assert ("index" in unknown.metadata, unknown.field) == (False, "id")
+    assert (unknown.reason, unknown.field) == ("UNKNOWN_TOKEN_ID", "id")
+    assert unknown.metadata == {"encoding": "cl100k_base", "id": str(2**32 - 1)}
+    assert unknown.message == "no token of cl100k_base has id 4294967295"
     request = token_pb2.GetTokenRequest(encoding="gpt-4", expected_fingerprint="sha256:0")
     assert failure(server.stub.GetToken, request).reason == "FINGERPRINT_MISMATCH"
     request = token_pb2.GetTokenRequest(encoding="none")

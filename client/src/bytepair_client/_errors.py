@@ -179,6 +179,7 @@ class SpecialTokenInText(RequestRejected, ValueError, reason="SPECIAL_TOKEN_IN_T
 class UnknownTokenId(RequestRejected, LookupError, reason="UNKNOWN_TOKEN_ID"):
     """The encoding has no token with this id."""
 
+    encoding = _Fact(str, "The encoding; None if the id is out of the range of all of them.")
     id = _Fact(_whole, "The id.")
     index = _Fact(_whole, "The index of the id in the input.")
 

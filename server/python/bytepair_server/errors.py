@@ -89,6 +89,16 @@ class FormatNotPermitted(RequestRejected):
 
 
 @dataclass(eq=False)
+class NoTokenWithId(RequestRejected):
+    """The encoding has no token with an id. `index` is that of the id in the request or the whole
+    stream; None for a single id."""
+
+    encoding: str
+    token_id: int
+    index: int | None = None
+
+
+@dataclass(eq=False)
 class SpecialTokenNotPermitted(RequestRejected):
     """A special token is not in the caller's ceiling, or not in the encoding.
 

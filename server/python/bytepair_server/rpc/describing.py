@@ -7,11 +7,13 @@ from functools import cache
 from typing import Final
 
 from bytepair.v1 import encoding_pb2, token_pb2
+from bytepair_engine import UnknownTokenId
 from bytepair_engine.context.boundaries import UNICODE_VERSION
 from bytepair_engine.pipeline.derivation import flat
 from bytepair_engine.pipeline.describing import Describer
 
 from bytepair_server.catalog import Entry
+from bytepair_server.errors import NoTokenWithId
 
 #: Maximum bytes of a token whose merges are shown: their size grows with its square.
 MAX_BYTES: Final = 1024
@@ -60,7 +62,10 @@ def _describer(entry: Entry) -> Describer:
 def token(entry: Entry, token_id: int) -> token_pb2.GetTokenResponse:
     """Describe a token for GetToken."""
     describer = _describer(entry)
-    found = describer.describe(token_id, max_bytes=MAX_BYTES)
+    try:
+        found = describer.describe(token_id, max_bytes=MAX_BYTES)
+    except UnknownTokenId:
+        raise NoTokenWithId(entry.name, token_id) from None
     answer = token_pb2.GetTokenResponse(
         data=found.data,
         kind=_KINDS[found.kind],

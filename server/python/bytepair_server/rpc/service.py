@@ -12,7 +12,7 @@ from bytepair_engine import UnknownTokenId
 from bytepair_server.auth.policy import AS_TEXT, REJECT, Policy
 from bytepair_server.catalog import Catalog, Entry
 from bytepair_server.config.settings import Settings
-from bytepair_server.errors import InvalidField, InvalidText
+from bytepair_server.errors import InvalidField, InvalidText, NoTokenWithId
 from bytepair_server.rpc import content as contents
 from bytepair_server.rpc import describing, limits, wire
 from bytepair_server.rpc.call import Call
@@ -258,7 +258,8 @@ def _decode(
         return {"text": encoding.decode(kept, errors=errors)}
     except UnknownTokenId as error:
         # Its index refers to the ids that were kept; report the index in the request.
-        raise UnknownTokenId(error.token_id, list(ids).index(error.token_id)) from None
+        index = list(ids).index(error.token_id)
+        raise NoTokenWithId(entry.name, error.token_id, index) from None
 
 
 def _valid(content: Content | Exception) -> Content:

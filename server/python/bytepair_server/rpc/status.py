@@ -127,8 +127,9 @@ def _invalid_chat(error: chat.InvalidChat) -> Failure:
     )
 
 
-def _unknown_token_id(error: engine.UnknownTokenId) -> Failure:
-    message, metadata = f"no token has id {error.token_id}", {"id": str(error.token_id)}
+def _no_token_with_id(error: errors.NoTokenWithId) -> Failure:
+    message = f"no token of {error.encoding} has id {error.token_id}"
+    metadata = {"encoding": error.encoding, "id": str(error.token_id)}
     if error.index is None:  # from GetToken, which takes a single id
         return Failure(Code.INVALID_ARGUMENT, "UNKNOWN_TOKEN_ID", message, metadata, field="id")
     message += f", which is at index {error.index}"
@@ -290,7 +291,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
         *("token", "byte_offset"),
         field="segments[{index}].text",
     ),
-    engine.UnknownTokenId: _unknown_token_id,
+    errors.NoTokenWithId: _no_token_with_id,
     engine.InvalidUnicode: _invalid(
         "INVALID_UTF8",
         "the tokens' bytes are not UTF-8 at byte {byte_offset}; use DECODE_ERRORS_REPLACE or "

@@ -9,7 +9,7 @@ from bytepair_engine import BytepairError, StreamDecoder, UnknownTokenId
 from bytepair_engine.backends.text_length import text_length
 
 from bytepair_server.catalog import Entry
-from bytepair_server.errors import InConfig, InvalidField
+from bytepair_server.errors import InConfig, InvalidField, NoTokenWithId
 from bytepair_server.rpc import limits
 from bytepair_server.streaming.session import Session
 
@@ -90,7 +90,8 @@ class DecodeSession(Session):
                 **({"as_bytes": True} if errors is None else {"errors": errors}),
             )
         except UnknownTokenId as error:
-            raise InConfig(error, "prefill_ids") from None
+            unknown = NoTokenWithId(entry.name, error.token_id, error.index)
+            raise InConfig(unknown, "prefill_ids") from None
         self.inline_max_bytes = self._inline_max_bytes
         if stop:
             self.inline_max_bytes = min(self.inline_max_bytes, _STOP_INLINE_MAX_BYTES)
@@ -107,7 +108,9 @@ class DecodeSession(Session):
                 delta += decoder.undelivered
             stopped = decoder.stop_matched is not None
         answer = self._response(delta)
-        self.fault = decoder.fault
+        self.fault = fault = decoder.fault
+        if isinstance(fault, UnknownTokenId):
+            self.fault = NoTokenWithId(self.call.encoding, fault.token_id, fault.index)
         if self.fault is not None or flush or stopped:
             self.over = True
             answer.finished = self.fault is None
