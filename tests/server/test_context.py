@@ -378,7 +378,9 @@ def test_limits_and_flagged_tokens_are_the_operators(serve: Serve, tmp_path: Any
         server.stub.Split(
             context_pb2.SplitRequest(encoding="r50k_base", text="a b c d", max_tokens=1)
         )
-    assert read(error.value).metadata["field"] == "chunks"
+    rejected = read(error.value)
+    assert rejected.metadata["field"] == "chunks"
+    assert rejected.message == "chunks: more than the 2 that this server accepts; use SplitStream"
     answer = server.stub.Inspect(
         context_pb2.InspectRequest(encoding="r50k_base", text="x SolidGoldMagikarp y")
     )

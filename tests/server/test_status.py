@@ -36,6 +36,30 @@ def test_a_call_without_an_encoding_is_told_one_that_is_served(
     assert failure.message == f'no encoding given; set "encoding", such as "{example}"'
 
 
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            errors.InputTooLarge("items.ids", 9, 8, "ids"),
+            "items.ids: 9, and this server accepts at most 8",
+        ),
+        (
+            errors.InputTooLarge("stop", 9, 8, "strings"),
+            "stop has 9 strings, and this server accepts at most 8",
+        ),
+        (
+            errors.InputTooLarge("request", None, 8, "bytes of JSON"),
+            "request has more than the 8 bytes of JSON that this server accepts; send a larger one "
+            "as protobuf, or its text by a stream",
+        ),
+    ],
+)
+def test_a_limit_repeats_no_word(error: errors.InputTooLarge, message: str) -> None:
+    failure = status.failure_of(error)
+    assert failure is not None
+    assert failure.message == message
+
+
 def test_every_exception_type_has_a_row() -> None:
     ours = set(errors.RequestRejected.__subclasses__())
     theirs = {

@@ -149,15 +149,18 @@ _ADVICE: Final = {
 
 def _input_too_large(error: errors.InputTooLarge) -> Failure:
     metadata = {"field": error.field, "limit": str(error.limit)}
-    if error.size is not None:
+    # The name of a list such as "items" is also its unit.
+    has, unit = (":", "") if error.field.endswith(error.unit) else (" has", f" {error.unit}")
+    if error.size is None:
+        size = f"more than the {error.limit}{unit} that this server accepts"
+    else:
         metadata["size"] = str(error.size)
-    size = metadata.get("size", f"more than {error.limit}")
+        size = f"{error.size}{unit}, and this server accepts at most {error.limit}"
     advice = _ADVICE.get(error.field, "")
     return Failure(
         Code.INVALID_ARGUMENT,
         "INPUT_TOO_LARGE",
-        f"{error.field} has {size} {error.unit}, and this server accepts at most "
-        f"{error.limit}{advice}",
+        f"{error.field}{has} {size}{advice}",
         metadata,
         field=error.field,
     )
