@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -239,3 +240,11 @@ def test_a_chat_or_tools_of_another_shape_are_rejected() -> None:
         for tools in no_list:
             with pytest.raises(InvalidOption, match="tools: must be a list"):
                 client.count_chat([], tools=tools, format="harmony")
+        no_tool: list[tuple[Any, str]] = [("weather", "'weather'"), (5, "int"), (None, "NoneType")]
+        for tool, given in no_tool:
+            problem = re.escape(
+                'tools: tool 1 must be a definition such as {"type": "function", "function": {…}}, '
+                f"or its JSON, not {given}"
+            )
+            with pytest.raises(InvalidOption, match=f"^{problem}$"):
+                client.count_chat([], tools=[*TOOLS[:1], tool], format="harmony")

@@ -44,6 +44,7 @@ _LISTS: Final = {
     ),
     "tool_calls": "a list of calls with a function's name and arguments",
 }
+_TOOL: Final = 'a definition such as {"type": "function", "function": {…}}, or its JSON'
 
 
 class ChatOptions(EncodingOptions, total=False):
@@ -275,6 +276,13 @@ def set_chat(wire: Any, messages: ChatMessages, tools: ChatTools, name: str = "m
     if isinstance(tools, _NO_LIST) or not isinstance(tools, Iterable | None):
         raise invalid("tools", "must be a list of tools")
     for index, tool in enumerate(tools or ()):
+        if isinstance(tool, str):
+            # The server parses the JSON; here only a name in place of it is found.
+            given = "" if tool.lstrip().startswith("{") else repr(tool[:64])
+        else:
+            given = "" if isinstance(tool, Mapping) else type(tool).__name__
+        if given:
+            raise invalid("tools", f"tool {index} must be {_TOOL}, not {given}")
         try:
             text = tool if isinstance(tool, str) else json.dumps(tool, ensure_ascii=False)
             wire.tools.add(json=text)
