@@ -13,6 +13,8 @@ import grpc
 import pytest
 from bytepair_client import InputTooLarge
 from bytepair_client._cli.output import Results
+from bytepair_engine.chat import Tool, get_chat_format, list_chat_formats
+from bytepair_engine.chat.format import Chat
 from support.oracle import oracle
 from support.scripted import Held, ScriptedServer, details, fail
 from support.serving import RunningServer, clean_environment
@@ -250,6 +252,14 @@ def test_encodings_are_listed_and_described(shell: Shell) -> None:
 def test_chat_formats_are_listed_and_described(shell: Shell) -> None:
     listed = shell("chat-formats")
     assert "\nopenai-chat     exact     gpt-3.5-turbo" in listed
+    chat = Chat((), (Tool({}, "f", "", None),))
+    formats = [name for name in list_chat_formats() if get_chat_format(name).tools]
+    estimated = [name for name in formats if get_chat_format(name).accuracy_of(chat) == "estimate"]
+    note = "; with tools an estimate"
+    noted = [line.split()[0] for line in listed.splitlines() if line.endswith(note)]
+    assert noted == estimated == ["openai-chat"]
+    for name in formats:
+        assert ("with tools:      estimate" in shell("chat-formats", name)) == (name in estimated)
     (described,) = json.loads(shell("chat-formats", "--json", "openai-chat"))
     assert described["encodings"] == ["cl100k_base", "o200k_base"]
     assert len(json.loads(shell("chat-formats", "--json"))) == len(listed.splitlines())

@@ -270,7 +270,7 @@ def encodings(client: TokenizerClient, args: Namespace) -> ExitStatus:
 def chat_formats(client: TokenizerClient, args: Namespace) -> ExitStatus:
     """List the server's chat formats, or describe those that are named."""
     found = list(map(client.get_chat_format, args.names)) or client.list_chat_formats()
-    return _describe(args, found, _listed_format)
+    return _describe(args, found, _listed_format, _described_format)
 
 
 @command("check whether the server is serving", ())
@@ -284,12 +284,17 @@ def health(client: TokenizerClient, args: Namespace) -> ExitStatus:
     return ExitStatus.OK if status == "SERVING" else ExitStatus.FAILED
 
 
-def _describe(args: Namespace, found: list[Info], listed: Callable[[Info], str]) -> ExitStatus:
+def _describe(
+    args: Namespace,
+    found: list[Info],
+    listed: Callable[[Info], str],
+    in_full: Callable[[Info], str] = described,
+) -> ExitStatus:
     """Print descriptions: as JSON, in full if they were named, else listed."""
     if args.json:
         write_json(list(map(fields_of, found)))
     elif args.names:
-        write("\n".join(map(described, found)))
+        write("\n".join(map(in_full, found)))
     else:
         write("".join(map(listed, found)))
     return ExitStatus.OK
@@ -301,4 +306,14 @@ def _listed_encoding(info: EncodingInfo) -> str:
 
 
 def _listed_format(info: ChatFormatInfo) -> str:
-    return f"{info.name:15} {'exact' if info.is_exact else 'estimate':9} {info.audience}\n"
+    note = "; with tools an estimate" if _estimates_tools(info) else ""
+    return f"{info.name:15} {'exact' if info.is_exact else 'estimate':9} {info.audience}{note}\n"
+
+
+def _described_format(info: ChatFormatInfo) -> str:
+    return described(info) + ("with tools:      estimate\n" if _estimates_tools(info) else "")
+
+
+def _estimates_tools(info: ChatFormatInfo) -> bool:
+    """Whether tools alone make a count an estimate: only a rule for counting is published."""
+    return info.is_exact and info.tools and not info.encodes
