@@ -44,6 +44,17 @@ def test_a_call_of_another_content_type_is_told_the_one_to_send(
         assert b"POST JSON with content-type: application/json" in answer.body
 
 
+def test_the_paths_in_the_page_about_text_that_must_fit(native: RunningServer) -> None:
+    page = (Path(__file__).parents[2] / "docs/context.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`(/bytepair\.v1\.\w+/(\w+))`", page)
+    assert [rpc for _, rpc in paths] == ["Truncate", "Split", "Inspect"]
+    for path, rpc in paths:
+        fields = {} if rpc == "Inspect" else {"max_tokens": 1}
+        body = json.dumps({"encoding": "cl100k_base", "text": "a b", **fields}).encode()
+        answer = ask(native.target, path, "POST", body, content_type=JSON)
+        assert answer.status == 200
+
+
 @pytest.mark.parametrize("query", ["", "?encoding=gpt-4o&text=a"])
 @pytest.mark.parametrize("sent", [{}, {"content_type": JSON}])
 def test_a_get_without_a_message_is_told_to_post(
