@@ -144,6 +144,11 @@ impl Protocols {
             .get(path.trim_start_matches('/'))
     }
 
+    /// The paths of all RPCs, without the first slash.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.service.dispatcher().methods.keys().map(String::as_str)
+    }
+
     pub async fn answer(&self, request: http::Request<ReadAhead>) -> http::Response<body::Body> {
         let peer = request.extensions().get::<Arc<Peer>>().cloned();
         let Ok(response) = self.service.clone().call(request).await;

@@ -1,10 +1,13 @@
 //! Answers for a person, with curl or a browser, whose request is no call.
 
+use std::iter::zip;
+
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, Version, header};
 
 use crate::body::Body;
+use crate::connect::Protocols;
 use crate::request::{content_type, is_prefixed};
 
 const JSON: &str = "application/json";
@@ -13,19 +16,23 @@ const NO_JSON: &str = concat!(
     "{\"code\":\"invalid_argument\",\"message\":",
     "\"POST JSON with content-type: application/json\"}\n",
 );
-const NO_RPC: &str = concat!(
-    "{\"code\":\"unimplemented\",\"message\":\"no RPC has this path: POST JSON to one, such as ",
-    "/bytepair.v1.TokenizerService/Count or /bytepair.v1.ChatService/CountChat; ",
-    "/ is a page if the playground is on\"}\n",
+const SOME_RPC: &str = concat!(
+    "POST JSON to one of proto/bytepair/v1, such as /bytepair.v1.TokenizerService/Count or ",
+    "/bytepair.v1.ChatService/CountChat; / is a page if the playground is on",
 );
 
 /// The answer to a request that is no call of a protocol; `None` if it may be one. `is_rpc`: its path
 /// is that of an RPC.
-pub fn instead_of_call(parts: &Parts, is_rpc: bool) -> Option<Response<Body>> {
+pub fn instead_of_call(
+    parts: &Parts,
+    is_rpc: bool,
+    protocols: &Protocols,
+) -> Option<Response<Body>> {
     if !is_rpc {
         // Clients of protocols with prefixed messages read errors of their protocol only.
         let is_help = !is_prefixed(&parts.headers);
-        return is_help.then(|| help(StatusCode::NOT_FOUND, JSON, NO_RPC));
+        let text = || no_rpc(parts.uri.path(), protocols);
+        return is_help.then(|| help(StatusCode::NOT_FOUND, JSON, text()));
     }
     let is_called = match parts.method {
         // Connect's GET has the message in the query.
@@ -74,8 +81,31 @@ pub fn explain(answer: Response<Body>) -> Response<Body> {
     help
 }
 
-fn help(status: StatusCode, content_type: &'static str, text: &'static str) -> Response<Body> {
-    let mut response = Response::new(Body::whole(Bytes::from_static(text.as_bytes())));
+/// Names the path whose RPC is the most like that of `path`, if one is alike; else a few.
+fn no_rpc(path: &str, protocols: &Protocols) -> String {
+    let nearest = protocols
+        .paths()
+        .map(|known| (likeness(path, known), known))
+        .max();
+    let advice = match nearest {
+        Some((percent, known)) if percent >= 60 => format!("the nearest is /{known}"),
+        _ => SOME_RPC.to_owned(),
+    };
+    format!("{{\"code\":\"unimplemented\",\"message\":\"no RPC has this path: {advice}\"}}\n")
+}
+
+/// The share of the last segments of two paths, in percent, that is in what they begin and end with.
+fn likeness(a: &str, b: &str) -> usize {
+    let [a, b] = [a, b].map(|path| path.rsplit('/').next().unwrap_or_default().as_bytes());
+    let same = |(x, y): &(&u8, &u8)| x.eq_ignore_ascii_case(y);
+    let head = zip(a, b).take_while(same).count();
+    let rest = zip(a[head..].iter().rev(), b[head..].iter().rev());
+    let tail = rest.take_while(same).count();
+    200 * (head + tail) / (a.len() + b.len()).max(1)
+}
+
+fn help(status: StatusCode, content_type: &'static str, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::whole(text.into()));
     *response.status_mut() = status;
     let content_type = HeaderValue::from_static(content_type);
     response

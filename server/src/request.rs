@@ -33,7 +33,7 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
     let (mut parts, body) = request.into_parts();
     lower_case_type(&mut parts.headers);
     let method = shared.protocols.method(parts.uri.path()).copied();
-    if let Some(help) = help::instead_of_call(&parts, method.is_some()) {
+    if let Some(help) = help::instead_of_call(&parts, method.is_some(), &shared.protocols) {
         let timeout = Some(shared.settings.message_timeout);
         discard(ReadAhead::new(body, timeout, None, None));
         return Box::pin(std::future::ready(help));

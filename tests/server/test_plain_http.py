@@ -83,11 +83,33 @@ def test_another_http_method_is_told_to_post(native: RunningServer) -> None:
     assert b"POST JSON with content-type: application/json" in answer.body
 
 
-@pytest.mark.parametrize("path", ["/", "/v1/count", "/bytepair.v1.TokenizerService/CountChat"])
+@pytest.mark.parametrize("path", ["/", "/v1/completions", "/bytepair.v1.TokenizerService/"])
 def test_json_to_a_wrong_path_is_told_the_form_of_one(native: RunningServer, path: str) -> None:
     answer = ask(native.target, path, "POST", b"{}", content_type=JSON)
     assert (answer.status, answer.headers["content-type"]) == (404, JSON)
-    assert b"/bytepair.v1.ChatService/CountChat" in answer.body
+    message = json.loads(answer.body)["message"]
+    assert "proto/bytepair/v1, such as" in message
+    assert "/bytepair.v1.ChatService/CountChat" in message
+
+
+@pytest.mark.parametrize(
+    ("path", "nearest"),
+    [
+        ("/v1/count", COUNT),
+        ("/bytepair.v1.TokenizerService/count", COUNT),
+        ("/bytepair.v1.TokenizerService/CountTokens", COUNT),
+        ("/bytepair.v1.TokenizerService/Cuont?a=b", COUNT),
+        ("/bytepair.v1.TokenizerService/CountChat", "/bytepair.v1.ChatService/CountChat"),
+        ("/bytepair.v1.Tokenizer/BatchDecode", "/bytepair.v1.TokenizerService/BatchDecode"),
+    ],
+)
+def test_json_to_a_wrong_path_is_told_the_nearest_one(
+    native: RunningServer, path: str, nearest: str
+) -> None:
+    answer = ask(native.target, path, "POST", b"{}", content_type=JSON)
+    assert (answer.status, answer.headers["content-type"]) == (404, JSON)
+    message = json.loads(answer.body)["message"]
+    assert message == f"no RPC has this path: the nearest is {nearest}"
 
 
 def test_json_is_called_so_in_any_case_and_zeros_are_written(native: RunningServer) -> None:
