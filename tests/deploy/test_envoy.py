@@ -146,7 +146,9 @@ def stand(server: RunningServer, tmp_path_factory: pytest.TempPathFactory) -> It
     host, _, port = server.target.rpartition(":")
     with Names([host]) as names:
         made = Stand(folder, names.port, int(port))
-        with running([ENVOY, "-c", str(made.configuration), "-l", "warn"], folder / "log"):
+        # A hot restart would need a socket that no other Envoy of the machine has.
+        command = [ENVOY, "-c", str(made.configuration), "-l", "warn", "--disable-hot-restart"]
+        with running(command, folder / "log"):
             until("health of the server", made.healthy)
             yield made
 
