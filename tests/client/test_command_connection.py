@@ -14,8 +14,6 @@ from support.scripted import Held, ScriptedServer, details, fail, ok
 from support.serving import RunningServer, write_config
 from support.shell import Shell
 
-pytestmark = pytest.mark.slow  # each test starts a process
-
 
 @pytest.fixture
 def shell(server: RunningServer, tmp_path: Path) -> Shell:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
+from unittest.mock import patch
+
+from bytepair_client import _options
+from bytepair_client._cli import main
 
 from support.serving import clean_environment
 
@@ -36,27 +45,38 @@ class Shell:
     def __call__(
         self, *arguments: str | Path, stdin: bytes = b"", status: int = 0, errors: str = ""
     ) -> str:
-        """Return standard output. The status must be `status`, and standard error must contain
+        """Run the command in this process, which is faster than starting one, and return what it
+        wrote to descriptor 1. The status must be `status`, and standard error must contain
         `errors`."""
-        ran = subprocess.run(
-            command(*arguments),
-            input=stdin,
-            capture_output=True,
-            cwd=self.folder,
-            env=clean_environment(**self.variables),
-            check=False,
-        )
-        stderr = ran.stderr.decode()
-        assert "Traceback" not in stderr
-        assert ran.returncode == status, stderr
-        assert errors in stderr, stderr
-        assert bool(stderr) == bool(errors)
-        return ran.stdout.decode()
+        stderr = StringIO()
+        with TemporaryFile() as given, TemporaryFile() as printed:
+            given.write(stdin)
+            given.seek(0)
+            with (
+                chdir(self.folder),
+                patch.dict(os.environ, clean_environment(**self.variables), clear=True),
+                patch.object(_options, "_PROBE_S", 60.0),
+                _descriptor(0, given),
+                _descriptor(1, printed),
+                os.fdopen(1, "w", encoding="utf-8", closefd=False) as stdout,
+                redirect_stdout(stdout),
+                redirect_stderr(stderr),
+            ):
+                try:
+                    ended = main([*map(str, arguments)])
+                except SystemExit as ended_by:
+                    ended = int(ended_by.code or 0)
+            printed.seek(0)
+            output = printed.read().decode()
+        assert ended == status, stderr.getvalue()
+        assert errors in stderr.getvalue(), stderr.getvalue()
+        assert bool(stderr.getvalue()) == bool(errors)
+        return output
 
     def start(
         self, *arguments: str | Path, stdout: Any = subprocess.PIPE, stderr: Any = subprocess.PIPE
     ) -> subprocess.Popen[bytes]:
-        """Start the command, with a pipe as standard input."""
+        """Start the command in a process of its own, with a pipe as standard input."""
         return subprocess.Popen(
             command(*arguments),
             stdin=subprocess.PIPE,
@@ -65,3 +85,15 @@ class Shell:
             cwd=self.folder,
             env=clean_environment(**self.variables),
         )
+
+
+@contextmanager
+def _descriptor(number: int, file: IO[bytes]) -> Iterator[None]:
+    """Let a descriptor of this process stand for a file."""
+    saved = os.dup(number)
+    os.dup2(file.fileno(), number)
+    try:
+        yield
+    finally:
+        os.dup2(saved, number)
+        os.close(saved)
