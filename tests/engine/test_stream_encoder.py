@@ -1,14 +1,12 @@
 """Streamed encoding: the ids equal one-shot encoding, for every cut, encoding, special token and
-policy; and a setting bounds the memory."""
+policy."""
 
 from __future__ import annotations
 
 import copy
 import pickle
-import tracemalloc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
-from itertools import pairwise, repeat
 from typing import Any
 
 import pytest
@@ -17,7 +15,6 @@ from bytepair_engine import (
     EncodingSpec,
     InvalidOption,
     InvalidUnicode,
-    PieceTooLong,
     SpecialTokenFound,
     StreamCounter,
     StreamDecoder,
@@ -33,13 +30,11 @@ from bytepair_engine.backends.varint import pack
 from bytepair_engine.context.splitting import SplitOptions
 from bytepair_engine.context.stream import StreamChunker
 from bytepair_engine.streaming import splitter as stream_splitter
-from bytepair_engine.streaming.split_points import SplitPoints, split_points_of
-from bytepair_engine.streaming.splitter import StreamSplitter
 from bytepair_engine.toy import toy
-from bytepair_engine.vocabulary.special_names import special_names
 from hypothesis import given
 from hypothesis import strategies as st
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES
+from support.pieces import cut, stream
 
 BACKENDS = ("reference", "native")
 
@@ -74,16 +69,6 @@ def settle_after(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 def extended(name: str, backend: Any) -> Encoding:
     spec = EncodingSpec(name=f"awkward-{name}", extends=name, special_tokens=AWKWARD)
     return load_encoding(spec, backend=backend)
-
-
-def stream(encoder: StreamEncoder, pieces: Iterable[Any]) -> list[int]:
-    ids = [token_id for piece in pieces for token_id in encoder.feed(piece)]
-    return ids + encoder.finish()
-
-
-def cut(data: Any, *points: int) -> list[Any]:
-    ends = [0, *sorted(points), len(data)]
-    return [data[start:end] for start, end in pairwise(ends)]
 
 
 def outcome(call: Any) -> Any:
@@ -239,103 +224,6 @@ def test_a_stream_can_mix_text_and_bytes(load: Any) -> None:
         StreamEncoder(encoding).feed(b"\xff")  # at once, not only at the end
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("unit", ["a", " ", "日", "\n", "'", "-", "\u0301"])
-def test_an_endless_pre_token_is_an_error_and_uses_bounded_memory(load: Any, unit: str) -> None:
-    """Endless `"a"` (tiktoken #195), white space (#258), `"_"*50_000` (ai-tokenizer #6)."""
-    encoding = load("o200k_base")
-    piece = unit * 4096
-    tracemalloc.start()
-    try:
-        encoder = StreamEncoder(encoding, max_pending_bytes=200_000)
-        with pytest.raises(PieceTooLong) as caught:
-            stream(encoder, repeat(piece))
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert (caught.value.limit, caught.value.byte_offset) == (200_000, 0)
-    assert peak < 4_000_000
-
-
-def test_a_stream_does_not_keep_the_text_that_it_has_counted(load: Any) -> None:
-    counter = StreamCounter(load("cl100k_base"))
-    counter.feed("a word and ")
-    tracemalloc.start()
-    try:
-        counter.feed("日本 and a word " * 20_000)
-        assert tracemalloc.get_traced_memory()[0] < 10_000
-    finally:
-        tracemalloc.stop()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "unit"),
-    [
-        *((name, unit) for name in ("cl100k_base", "o200k_base") for unit in ("1", ".\n", "\n.")),
-        *((name, "x's") for name in ("r50k_base", "cl100k_base", "o200k_base")),
-        *((name, "<|endoftext|>") for name in list_encodings()),
-        *(("o200k_base", unit) for unit in ("aB", "aあA", "-\u0301", "a'reB", "あ's", "/\n-")),
-    ],
-)
-def test_many_pre_tokens_without_a_space_do_not_reach_the_bound(
-    load: Any, name: str, unit: str
-) -> None:
-    """1 MiB without spaces (tiktoken #15), digits, lines without letters (llama.cpp #26965)."""
-    encoding = load(name)
-    text = unit * (20_000 // len(unit))
-    encoder = StreamEncoder(encoding, allowed_special="all", max_pending_bytes=2000)
-    ids = stream(encoder, cut(text, *range(100, len(text), 100)))
-    assert ids == encoding.encode(text, allowed_special="all")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [1, 10, 5000])
-@pytest.mark.parametrize("unit", ["a", "日", "aあA", " "])
-def test_small_pieces_do_not_rescan_the_held_text(size: int, unit: str) -> None:
-    """The cost is measured in characters that are read or copied, not in seconds."""
-    points = split_points_of(get_encoding("o200k_base").pattern)
-    assert points is not None
-    looked_at = 0
-
-    def settled(text: str) -> int:
-        nonlocal looked_at
-        looked_at += len(text)
-        return points.settled(text)
-
-    none = special_names(frozenset())
-    splitter = StreamSplitter(
-        SplitPoints(points.local, settled),
-        allowed=none,
-        disallowed=none,
-        either=none,
-        max_pending_bytes=10**6,
-    )
-    text = unit * (60_000 // len(unit))
-    given = [splitter.feed(piece) for piece in cut(text, *range(size, len(text), size))]
-    assert "".join(given) + splitter.finish() == text
-    assert looked_at <= 4 * len(text)
-    assert len(splitter._parts) <= 20  # each is longer than the next: logarithmic
-
-
-def test_a_special_token_before_the_bound_is_reported(load: Any) -> None:
-    encoder = StreamEncoder(load("cl100k_base"), max_pending_bytes=50)
-    with pytest.raises(SpecialTokenFound) as caught:
-        encoder.feed("\n\n<|endoftext|>" + "<" * 100)
-    assert caught.value.byte_offset == 2
-
-
-@pytest.mark.slow
-def test_a_special_token_at_the_end_of_long_text_is_not_cut(load: Any) -> None:
-    encoder = StreamEncoder(load("r50k_base"), allowed_special="all")
-    text = "<" * 5000  # without a split point, and searched as a whole
-    assert encoder.feed(text + "<|endof") == []
-    assert encoder.feed("text|>") + encoder.finish() == [
-        *load("r50k_base").encode_ordinary(text),
-        50256,
-    ]
-
-
 def test_consumed_and_pending_bytes_add_up(load: Any) -> None:
     encoder = StreamEncoder(load("cl100k_base"))
     encoder.feed("añ b")
@@ -396,9 +284,9 @@ def test_a_preceding_text_of_another_type_is_rejected(load: Any, text: Any) -> N
 def test_a_stream_cannot_be_copied(load: Any, copied: Callable[[Any], Any]) -> None:
     encoding = load("cl100k_base")
     streams = (kind(encoding) for kind in (StreamEncoder, StreamCounter, StreamDecoder))
-    for stream in (*streams, StreamChunker(encoding, SplitOptions(10))):
-        with pytest.raises(TypeError, match=f"a {type(stream).__name__} cannot be copied"):
-            copied(stream)
+    for each in (*streams, StreamChunker(encoding, SplitOptions(10))):
+        with pytest.raises(TypeError, match=f"a {type(each).__name__} cannot be copied"):
+            copied(each)
 
 
 @pytest.mark.parametrize("piece", [None, 5])
