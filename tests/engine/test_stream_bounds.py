@@ -110,9 +110,7 @@ def test_a_special_token_before_the_bound_is_reported(load: Any) -> None:
 @pytest.mark.slow
 def test_a_special_token_at_the_end_of_long_text_is_not_cut(load: Any) -> None:
     encoder = StreamEncoder(load("r50k_base"), allowed_special="all")
-    text = "<" * 5000  # without a split point, and searched as a whole
+    text = "<" * 4200  # without a split point, and searched as a whole
     assert encoder.feed(text + "<|endof") == []
-    assert encoder.feed("text|>") + encoder.finish() == [
-        *load("r50k_base").encode_ordinary(text),
-        50256,
-    ]
+    ids = get_encoding("r50k_base").encode_ordinary(text)
+    assert encoder.feed("text|>") + encoder.finish() == [*ids, 50256]
