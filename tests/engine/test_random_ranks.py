@@ -153,46 +153,47 @@ def test_shared_text_may_start_within_a_pre_token() -> None:
 
 @pytest.mark.slow
 def test_nothing_fits_beyond_what_the_core_searches() -> None:
-    """Whatever follows, or precedes, a text that is not complete."""
+    """One loop: tiktoken takes longer to make a vocabulary than to count these texts."""
     decided = 0
     for case in cases(1000):
-        fits, rng = case.encoding.fits, case.rng
-        assert fits is not None
-        for _ in range(10):
-            text, more, budget = case.text(), case.text(9), rng.randrange(7)
-            for is_complete in (True, False):
-                after = "" if is_complete else more
-                near = rng.choice([0, 0, 8])
-                decided += check_start(fits, case.count, text, after, budget, near)
-                decided += check_end(fits, case.count, text, after, budget)
+        assert case.encoding.fits is not None
+        decided += check_alone(case, case.encoding.fits)
+        check_beside(case, case.encoding.fits)
+        check_run(case, case.encoding.fits)
     assert decided > 10_000
 
 
-@pytest.mark.slow
-def test_nothing_fits_beyond_what_the_core_searches_beside_other_text() -> None:
-    """Behind the end, or before the start, of texts of the same parts."""
-    for case in cases(1000):
-        fits, rng = case.encoding.fits, case.rng
-        assert fits is not None
-        for _ in range(10):
-            text, other, budget = case.text(), case.text(), rng.randrange(12)
+def check_alone(case: Case, fits: Fits) -> int:
+    """Whatever follows, or precedes, a text that is not complete. Returns how many texts decide
+    what fits."""
+    rng, decided = case.rng, 0
+    for _ in range(10):
+        text, more, budget = case.text(), case.text(9), rng.randrange(7)
+        for is_complete in (True, False):
+            after = "" if is_complete else more
             near = rng.choice([0, 0, 8])
-            for after in ("", other):
-                assert check_start(fits, case.count, text, "", budget, near, after)
-            if other:
-                assert check_end(fits, case.count, text, "", budget, other)
+            decided += check_start(fits, case.count, text, after, budget, near)
+            decided += check_end(fits, case.count, text, after, budget)
+    return decided
 
 
-@pytest.mark.slow
-def test_nothing_fits_beyond_what_the_core_searches_of_a_run() -> None:
+def check_beside(case: Case, fits: Fits) -> None:
+    """Behind the end, or before the start, of texts of the same parts."""
+    rng = case.rng
+    for _ in range(10):
+        text, other, budget = case.text(), case.text(), rng.randrange(12)
+        near = rng.choice([0, 0, 8])
+        for after in ("", other):
+            assert check_start(fits, case.count, text, "", budget, near, after)
+        if other:
+            assert check_end(fits, case.count, text, "", budget, other)
+
+
+def check_run(case: Case, fits: Fits) -> None:
     """Most of its tokens are the longest ones, one after another, up to near the end."""
-    for case in cases(300):
-        fits, rng = case.encoding.fits, case.rng
-        assert fits is not None
-        for _ in range(3):
-            text = case.text(3) + rng.choice(case.parts) * rng.randrange(100) + case.text(3)
-            before = case.text() or "x"
-            assert check_end(fits, case.count, text, "", rng.randrange(60), before)
+    rng = case.rng
+    text = case.text(3) + rng.choice(case.parts) * rng.randrange(100) + case.text(3)
+    assert check_end(fits, case.count, text, "", rng.randrange(60), case.text() or "x")
 
 
 def check_start(
@@ -248,16 +249,16 @@ def check_end(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("near", [0, Measure.near])
-def test_the_longest_that_fits_is_kept(near: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_longest_that_fits_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Laws T1 to T7, S1 to S11, and T8 of parts, as if texts were much longer than what the core is
     given."""
-    monkeypatch.setattr(Measure, "near", near)
+    usual = Measure.near
     monkeypatch.setattr(core_search, "EXTRA_CHARACTERS", 0)
     monkeypatch.setattr(truncating, "_EXTRA_CHARACTERS", 0)
     for case in cases(300):
         api, rng = Library(case.encoding), case.rng
-        for _ in range(6):
+        for number in range(12):
+            monkeypatch.setattr(Measure, "near", usual if number % 2 else 0)
             text, level, budget = case.text(), rng.choice(LEVELS), rng.randrange(6)
             cut = Cut(budget, rng.choice(KEEPS), level, rng.choice(["", "", *case.parts]))
             options = SplitOptions(budget + 1, rng.choice([0, (budget + 1) // 2]), level, 0)
