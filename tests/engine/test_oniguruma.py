@@ -12,7 +12,7 @@ from bytepair_engine.pipeline.definition import Split
 from bytepair_engine.pipeline.splitting import spans
 from bytepair_engine.pipeline.unicode_tables import MORE_MARKS, MORE_NUMBERS, NO_MARKS
 from bytepair_engine.vocabulary.patterns import PATTERNS
-from support.hard_text import HARD_CHARACTERS, HARD_PIECES, every_character
+from support.hard_text import HARD_CHARACTERS, HARD_PIECES, text_of_every_character
 from support.random_patterns import random_pattern
 from tokenizers import Regex, pre_tokenizers
 
@@ -104,7 +104,7 @@ def ours(pattern: str, text: str) -> list[str]:
 
 def blocks() -> list[str]:
     """Return every character, in texts of some length."""
-    text = "".join(every_character())
+    text = text_of_every_character()
     return [text[start : start + 8192] for start in range(0, len(text), 8192)]
 
 

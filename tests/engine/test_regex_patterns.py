@@ -15,7 +15,13 @@ from bytepair_engine import EncodingSpec, VocabularyError, _core, load_encoding
 from bytepair_engine.backends.cores import BackendName
 from bytepair_engine.backends.reference import split
 from bytepair_engine.vocabulary.patterns import PATTERNS
-from support.hard_text import HARD_CHARACTERS, HARD_PIECES, every_character, random_character
+from support.hard_text import (
+    HARD_CHARACTERS,
+    HARD_PIECES,
+    every_character,
+    random_character,
+    text_of_every_character,
+)
 from support.random_patterns import random_pattern
 
 PROPERTIES = Path(__file__).parents[2] / "engine/src/split/regex/property.rs"
@@ -225,7 +231,7 @@ def test_every_script_of_unicode_is_known() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", property_names("CATEGORIES") + property_names("SCRIPTS"))
 def test_a_property_holds_the_same_characters(name: str) -> None:
-    text = "".join(every_character())
+    text = text_of_every_character()
     assert native(rf"\p{{{name}}}").split(text) == split(text, rf"\p{{{name}}}")
     assert native(rf"\P{{{name}}}+").split(text) == split(text, rf"\P{{{name}}}+")
 
@@ -233,7 +239,7 @@ def test_a_property_holds_the_same_characters(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("pattern", [r"\w", r"\W+", r"\s", r"\S+", r"\d", r"\D+", "."])
 def test_a_class_holds_the_same_characters(pattern: str) -> None:
-    text = "".join(every_character())
+    text = text_of_every_character()
     assert native(pattern).split(text) == split(text, pattern)
 
 

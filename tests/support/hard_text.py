@@ -61,6 +61,12 @@ def every_character() -> list[str]:
 
 
 @cache
+def text_of_every_character() -> str:
+    """Return one text of every code point except surrogates, in their order."""
+    return "".join(every_character())
+
+
+@cache
 def every_white_space() -> list[str]:
     """Return every code point with the property White_Space."""
-    return regex.findall(r"\s", "".join(every_character()))
+    return regex.findall(r"\s", text_of_every_character())
