@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from bytepair_server.config import loader
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.settings import FILE_ONLY, Settings
 from conftest import Serve
+from support.check_config import check_config
 from support.keys import keys_toml
 from support.oracle import oracle
 from support.serving import run_to_end, write_config
@@ -25,11 +25,6 @@ from support.slow import WITHOUT_CORE
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
-
-
-def check(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run `bytepair-server --check-config` with arguments."""
-    return run_to_end("--check-config", "--allow-reference-backend", *arguments, **variables)
 
 
 def test_a_flag_wins_over_a_variable_over_the_file(tmp_path: Path) -> None:
@@ -228,7 +223,7 @@ def test_an_error_names_the_setting_its_source_and_the_remedy(
 def test_a_server_does_not_start_with_an_invalid_file(tmp_path: Path, text: str, said: str) -> None:
     prefix = "" if "builtin_encodings" in text else "builtin_encodings = ['r50k_base']\n"
     path = write_config(tmp_path, prefix + text)
-    ended = check("--config", path)
+    ended = check_config("--config", path)
     assert ended.returncode == 2
     assert ended.stderr.startswith("bytepair-server: ")
     source = f" (from file {path})"
@@ -260,7 +255,7 @@ def test_an_invalid_key_file_is_rejected_and_not_quoted(
 ) -> None:
     digest = "sha256:" + hashlib.sha256(b"hunter2").hexdigest()
     (tmp_path / "keys.toml").write_text(text.replace("{hash}", digest), encoding="utf-8")
-    ended = check("--config", write_config(tmp_path, "api_keys_file = 'keys.toml'"))
+    ended = check_config("--config", write_config(tmp_path, "api_keys_file = 'keys.toml'"))
     assert ended.returncode == 2
     assert said in ended.stderr
     assert "hunter2" not in ended.stderr
@@ -269,7 +264,7 @@ def test_an_invalid_key_file_is_rejected_and_not_quoted(
 
 @pytest.mark.slow
 def test_a_valid_configuration_is_reported_as_valid() -> None:
-    ended = check("--builtin-encodings", "r50k_base")
+    ended = check_config("--builtin-encodings", "r50k_base")
     assert (ended.returncode, ended.stdout) == (0, "configuration is good\n")
 
 
@@ -283,7 +278,7 @@ def test_a_valid_configuration_is_reported_as_valid() -> None:
 )
 def test_flagged_tokens_must_exist(tmp_path: Path, table: str, said: str) -> None:
     path = write_config(tmp_path, f"[flagged_tokens]\n{table}")
-    ended = check("--config", path)
+    ended = check_config("--config", path)
     assert (ended.returncode, ended.stdout) == (2, "")
     setting, _, problem = said.partition(": ")
     assert f"{setting} (from file {path}): {problem}" in ended.stderr
@@ -291,7 +286,7 @@ def test_flagged_tokens_must_exist(tmp_path: Path, table: str, said: str) -> Non
 
 @pytest.mark.slow
 def test_help_names_every_setting_with_its_variable() -> None:
-    ended = check("--help", COLUMNS="200")
+    ended = check_config("--help", COLUMNS="200")
     assert ended.returncode == 0
     for name in Settings.model_fields.keys() - FILE_ONLY:
         assert f"--{name.replace('_', '-')}" in ended.stdout
@@ -378,7 +373,10 @@ def test_an_encoding_with_wrong_ids_is_not_served() -> None:
 
 @pytest.mark.slow
 def test_without_the_core_the_server_needs_a_setting() -> None:
-    refused = run_to_end("--check-config", "--builtin-encodings", "r50k_base", **WITHOUT_CORE)
+    flags = "--check-config", "--builtin-encodings", "r50k_base"
+    refused = run_to_end(*flags, **WITHOUT_CORE)
     assert refused.returncode == 2
     assert "allow_reference_backend" in refused.stderr
-    assert check("--builtin-encodings", "r50k_base", **WITHOUT_CORE).returncode == 0
+    assert not refused.stdout
+    allowed = run_to_end(*flags, "--allow-reference-backend", **WITHOUT_CORE)
+    assert (allowed.returncode, allowed.stdout) == (0, "configuration is good\n")

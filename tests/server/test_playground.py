@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 from bytepair_server.playground import playground
 from conftest import Serve
+from support.check_config import check_config
 from support.keys import keys_toml
 from support.plain_http import Answer, ask
 from support.serving import RunningServer, run_to_end
@@ -153,11 +154,9 @@ def test_the_startup_log_has_the_address_of_the_playground(serve: Serve) -> None
     ],
 )
 def test_it_cannot_be_turned_on_if_no_browser_could_reach_it(arguments: tuple[str, ...]) -> None:
-    for checked in (("--check-config",), ()):
-        flags = ("--playground", "on", "--http-address", "none", *arguments)
-        ended: subprocess.CompletedProcess[str] = run_to_end(
-            *checked, "--allow-reference-backend", *flags
-        )
+    flags = ("--playground", "on", "--http-address", "none", *arguments)
+    for run in (check_config, partial(run_to_end, "--allow-reference-backend")):
+        ended = run(*flags)
         assert ended.returncode == 2
         assert "playground: on needs the native transport at host:port" in ended.stderr
 

@@ -21,9 +21,10 @@ from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from support.check_config import check_config
 from support.keys import keys_toml, with_key
 from support.pki import Authority, trusting
-from support.serving import RunningServer, run_to_end, write_config
+from support.serving import RunningServer, write_config
 from support.workers import TWO, on_linux, workers_of
 
 REQUEST = tokenizer_pb2.CountRequest(encoding="gpt-4", text="a")
@@ -302,7 +303,7 @@ def test_the_expiry_of_certificates_is_measured_and_logged_if_it_is_soon(tmp_pat
         certificates = ["dns:a.example"]
     """
     flags = ("--config", write_config(tmp_path, config), "--workers", "2")
-    checked = run_to_end("--check-config", "--allow-reference-backend", *flags)
+    checked = check_config(*flags)
     for setting, days in {"tls_cert_file": 13, "tls_client_ca_file": 12}.items():
         when = after(days).isoformat()
         assert f"{setting}: a certificate expires soon, at {when}" in checked.stderr
