@@ -35,6 +35,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     serving.transport = config.getoption("--transport")
+    serving.starters = {}
+
+
+def pytest_unconfigure() -> None:
+    for starter in (serving.starters or {}).values():
+        starter.close()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -11,7 +11,7 @@ import threading
 from itertools import islice
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, Self
+from typing import Any, Final, Self
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -19,12 +19,19 @@ import grpc
 from bytepair.v1 import tokenizer_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 
+from support.starter import Started, Starter
+
 #: A start takes a second or two; the rest is for a busy machine.
 START_SECONDS = 60.0
 
 _PREFIX = "BYTEPAIR_"
 #: The transport of the servers in tests, set by `pytest --transport`.
 transport = "auto"
+#: Processes that fork servers, by the PYTHONPATH that they have imported the modules with; None
+#: starts each server by its command, as benchmarks do.
+starters: dict[str | None, Starter] | None = None
+#: A PYTHONPATH with which servers run without the core.
+WITHOUT_CORE: Final = str(Path(__file__).with_name("without_core"))
 #: Flags that override any variable or configuration file of a test.
 _FLAGS = {
     "--grpc-address": "127.0.0.1:0",
@@ -43,6 +50,24 @@ def clean_environment(**variables: str) -> dict[str, str]:
     """Return this process's environment without settings of a server, and with `variables`."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(_PREFIX)}
     return kept | variables
+
+
+def _start(arguments: list[str], environment: dict[str, str]) -> subprocess.Popen[str] | Started:
+    """Start `bytepair-server`, with a pipe for standard error."""
+    path = environment.get("PYTHONPATH")
+    # Any other path has a module that changes the start.
+    if starters is not None and path in (os.environ.get("PYTHONPATH"), WITHOUT_CORE):
+        if path not in starters:
+            starters[path] = Starter(environment)
+        return starters[path].start(arguments, environment)
+    return subprocess.Popen(
+        command(*arguments),
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
 
 
 def run_to_end(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -87,13 +112,9 @@ class RunningServer:
         flags = [part for pair in own.items() for part in pair if pair[0] not in arguments]
         self._lines: list[str] = []
         self._changed = threading.Condition()
-        self._process = subprocess.Popen(
-            command(*flags, "--allow-reference-backend", *arguments),
-            env=clean_environment(**(environment or {})),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
+        self._process = _start(
+            [*flags, "--allow-reference-backend", *arguments],
+            clean_environment(**(environment or {})),
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

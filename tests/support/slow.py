@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
-from pathlib import Path
 from typing import Any, Final
 
 from bytepair.v1 import tokenizer_pb2
 
+from support import serving
 from support.serving import START_SECONDS, RunningServer
 
 #: Arguments of `serve` for a server without the core.
 SLOW_FLAGS: Final = ("--builtin-encodings", "cl100k_base")
-WITHOUT_CORE: Final = {"PYTHONPATH": str(Path(__file__).with_name("without_core"))}
+WITHOUT_CORE: Final = {"PYTHONPATH": serving.WITHOUT_CORE}
 #: A single pre-token, for which the reference needs many minutes: its time is quadratic in the
 #: length of one. It can be cancelled after each merge.
 ENDLESS: Final = "a" * 100_000
