@@ -130,8 +130,21 @@ def test_a_killed_worker_fails_no_call_and_its_counts_are_kept(serve: Serve) -> 
     assert ended[0]["replaced_in_seconds"] == 0
 
 
-def test_a_worker_that_hangs_is_killed_and_replaced(serve: Serve) -> None:
-    server = serve(*TWO)
+#: Python runs it before anything else. The supervisor waits a third of its usual times, or less.
+IMPATIENT = """
+import os
+fork = os.fork
+def fork_with_less_patience():
+    from bytepair_server.workers import supervisor
+    supervisor.WATCH_SECONDS, supervisor.UNHEALTHY_SECONDS, supervisor.START_SECONDS = 1, 5, 10
+    return fork()
+os.fork = fork_with_less_patience
+"""
+
+
+def test_a_worker_that_hangs_is_killed_and_replaced(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(IMPATIENT)
+    server = serve(*TWO, environment={"PYTHONPATH": str(tmp_path)})
     hung = workers_of(server)[0]
     os.kill(hung, signal.SIGSTOP)
     line = server.wait_for_log("killed a worker that does not answer", pid=hung)
@@ -143,18 +156,21 @@ def test_a_worker_that_hangs_is_killed_and_replaced(serve: Serve) -> None:
         assert [count_on(channel) for channel in channels] == [1] * len(channels)
 
 
-#: Python runs it before anything else. The third process stops before it serves.
-STOPPED_AT_START = """
-import os, signal
-fork, forks = os.fork, []
+#: As in `IMPATIENT`, and the third process stops before it serves.
+STOPPED_AT_START = (
+    IMPATIENT
+    + """
+import signal
+fork_any, forks = os.fork, []
 def fork_and_stop_the_third():
     forks.append(None)
-    pid = fork()
+    pid = fork_any()
     if pid == 0 and len(forks) == 3:
         os.kill(os.getpid(), signal.SIGSTOP)
     return pid
 os.fork = fork_and_stop_the_third
 """
+)
 
 
 @pytest.mark.slow
