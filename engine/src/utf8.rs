@@ -277,6 +277,11 @@ mod tests {
                 let mut points = vec![0; expected.len()];
                 decode::<u32>(&text, &mut points);
                 assert_eq!(points, expected, "{text}");
+                if !is_far {
+                    let mut points = vec![0; expected.len()];
+                    decode::<u16>(&text, &mut points);
+                    assert!(points.into_iter().map(u32::from).eq(expected), "{text}");
+                }
             }
         }
     }
