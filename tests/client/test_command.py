@@ -20,6 +20,8 @@ from support.scripted import Held, ScriptedServer, details, fail
 from support.serving import RunningServer, clean_environment
 from support.shell import Shell, command
 
+pytestmark = pytest.mark.slow  # some tests start processes
+
 END = "<|endoftext|>"
 TEXT = "Hello, world! naïve 日本語 🙂\r\n"
 

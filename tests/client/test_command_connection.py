@@ -14,6 +14,8 @@ from support.scripted import Held, ScriptedServer, details, fail, ok
 from support.serving import RunningServer, write_config
 from support.shell import Shell
 
+pytestmark = pytest.mark.slow  # retries take their time
+
 
 @pytest.fixture
 def shell(server: RunningServer, tmp_path: Path) -> Shell:
