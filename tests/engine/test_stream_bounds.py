@@ -15,10 +15,8 @@ from bytepair_engine import (
     get_encoding,
     list_encodings,
 )
-from bytepair_engine.streaming.split_points import SplitPoints, split_points_of
-from bytepair_engine.streaming.splitter import StreamSplitter
-from bytepair_engine.vocabulary.special_names import special_names
 from support.pieces import cut, stream
+from support.splitting import counted_splitter
 
 
 @pytest.mark.slow
@@ -76,27 +74,11 @@ def test_many_pre_tokens_without_a_space_do_not_reach_the_bound(
 @pytest.mark.parametrize("unit", ["a", "日", "aあA", " "])
 def test_small_pieces_do_not_rescan_the_held_text(size: int, unit: str) -> None:
     """The cost is measured in characters that are read or copied, not in seconds."""
-    points = split_points_of(get_encoding("o200k_base").pattern)
-    assert points is not None
-    looked_at = 0
-
-    def settled(text: str) -> int:
-        nonlocal looked_at
-        looked_at += len(text)
-        return points.settled(text)
-
-    none = special_names(frozenset())
-    splitter = StreamSplitter(
-        SplitPoints(points.local, settled),
-        allowed=none,
-        disallowed=none,
-        either=none,
-        max_pending_bytes=10**6,
-    )
+    splitter, searched = counted_splitter(10**6)
     text = unit * (60_000 // len(unit))
     given = [splitter.feed(piece) for piece in cut(text, *range(size, len(text), size))]
     assert "".join(given) + splitter.finish() == text
-    assert looked_at <= 4 * len(text)
+    assert sum(searched) <= 4 * len(text)
     assert len(splitter._parts) <= 20  # each is longer than the next: logarithmic
 
 

@@ -25,13 +25,11 @@ from bytepair_engine import (
 )
 from bytepair_engine.backends.varint import pack
 from bytepair_engine.streaming import splitter as stream_splitter
-from bytepair_engine.streaming.split_points import SplitPoints, split_points_of
-from bytepair_engine.streaming.splitter import StreamSplitter
 from bytepair_engine.vocabulary.patterns import PATTERNS
-from bytepair_engine.vocabulary.special_names import special_names
 from hypothesis import given
 from hypothesis import strategies as st
 from support.hard_text import HARD_CHARACTERS, HARD_PIECES
+from support.splitting import counted_splitter
 from support.tokenizer_json import made
 
 #: Special tokens that overlap, are prefixes of each other, and look like ordinary text.
@@ -181,28 +179,11 @@ def test_the_ids_before_an_error_are_kept(
 
 @pytest.mark.parametrize("limit", [100, 2000])
 def test_a_piece_beyond_the_limit_is_searched_as_a_whole_only_where_needed(limit: int) -> None:
-    points = split_points_of(PATTERNS["o200k_base"])
-    assert points is not None
-    looked_at = 0
-
-    def settled(text: str) -> int:
-        nonlocal looked_at
-        looked_at += len(text)
-        return points.settled(text)
-
-    none = special_names(frozenset())
     for unit, most in (("hello wörld ", 0), ("1", 3)):
-        looked_at = 0
-        splitter = StreamSplitter(
-            SplitPoints(points.local, settled),
-            allowed=none,
-            disallowed=none,
-            either=none,
-            max_pending_bytes=limit,
-        )
+        splitter, searched = counted_splitter(limit)
         text = unit * (60_000 // len(unit))
         assert splitter.feed(text) + splitter.finish() == text
-        assert looked_at <= most * len(text)
+        assert sum(searched) <= most * len(text)
 
 
 def test_numbers_after_a_word_are_no_longer_than_the_limit() -> None:

@@ -55,6 +55,7 @@ class Shell:
             with (
                 chdir(self.folder),
                 patch.dict(os.environ, clean_environment(**self.variables), clear=True),
+                # The server may be busy: the command waits longer for its certificate.
                 patch.object(_options, "_PROBE_S", 60.0),
                 _descriptor(0, given),
                 _descriptor(1, printed),
