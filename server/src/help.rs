@@ -8,7 +8,7 @@ use http::{HeaderValue, Method, Response, StatusCode, Version, header};
 
 use crate::body::Body;
 use crate::connect::Protocols;
-use crate::request::{content_type, is_prefixed};
+use crate::headers::{content_type, is_prefixed};
 
 const JSON: &str = "application/json";
 const POST_JSON: &str = "POST JSON with content-type: application/json\n";

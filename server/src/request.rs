@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method as HttpMethod, Request, Response, header};
+use http::{HeaderMap, Method as HttpMethod, Request, Response};
 use hyper::body::Incoming;
 use tokio::sync::oneshot;
 
@@ -18,6 +18,7 @@ use crate::connect::{Admitted, Kind, Method, Rejected, Requests};
 use crate::connection::Shared;
 use crate::grpc::{self, Grpc};
 use crate::guard::Guard;
+use crate::headers::{self, content_type, is_json, is_prefixed, lower_case_type};
 use crate::help;
 use crate::messages::Messages;
 use crate::peer::{Held, Peer};
@@ -41,7 +42,7 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
     let is_unary = method.is_some_and(|method| method.kind == Kind::Unary);
     let is_stream = method.is_some_and(|it| is_stream(it, &parts));
     let timeout = (!is_stream).then_some(shared.settings.message_timeout);
-    let size = header_bytes(&parts);
+    let size = headers::size(&parts);
     let caller = is_unary.then(|| peer.clone());
     let checked = if size > shared.settings.max_header_bytes as usize {
         Err(too_many_headers(size, shared.settings.max_header_bytes))
@@ -201,7 +202,7 @@ async fn by_protocols(
     if method.kind != Kind::Unary {
         return stream(shared, parts, peer, body).await;
     }
-    let size = known_size(&parts.headers);
+    let size = headers::message_size(&parts.headers);
     if let Some(_reserved) = size.and_then(|size| reserve(shared, size)) {
         return answer(shared, parts, body, None).await;
     }
@@ -340,22 +341,6 @@ fn discard(mut body: ReadAhead) {
     tokio::spawn(async move { body.discard().await });
 }
 
-/// Size of a header list, as HTTP/2 counts it.
-fn header_bytes(parts: &Parts) -> usize {
-    const OVERHEAD: usize = 32; // RFC 9113, section 6.5.2
-    let uri = &parts.uri;
-    let pseudo = [
-        (":method", parts.method.as_str()),
-        (":scheme", uri.scheme_str().unwrap_or_default()),
-        (":authority", uri.authority().map_or("", |it| it.as_str())),
-        (":path", uri.path_and_query().map_or("", |it| it.as_str())),
-    ];
-    let pseudo = pseudo.iter().map(|(name, value)| name.len() + value.len());
-    let fields = parts.headers.iter();
-    let fields = fields.map(|(name, value)| name.as_str().len() + value.len());
-    pseudo.chain(fields).map(|size| size + OVERHEAD).sum()
-}
-
 fn too_many_headers(size: usize, limit: u32) -> Failure {
     Failure::new(
         RESOURCE_EXHAUSTED,
@@ -391,49 +376,4 @@ fn is_stream(method: Method, parts: &Parts) -> bool {
     matches!(method.kind, Kind::ClientStream | Kind::BidiStream)
         && parts.method == HttpMethod::POST
         && is_prefixed(&parts.headers)
-}
-
-/// Whether messages have prefixes: gRPC, gRPC-Web and streams of Connect.
-pub fn is_prefixed(headers: &HeaderMap) -> bool {
-    let content_type = content_type(headers);
-    content_type.starts_with(b"application/grpc")
-        || content_type.starts_with(b"application/connect+")
-}
-
-/// The content type; empty if there is none.
-pub fn content_type(headers: &HeaderMap) -> &[u8] {
-    headers
-        .get(header::CONTENT_TYPE)
-        .map_or(b"", HeaderValue::as_bytes)
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let content_type = content_type(headers);
-    content_type.starts_with(b"application/json") || content_type.ends_with(b"+json")
-}
-
-/// Size of a message; `None` if it is compressed or not stated.
-fn known_size(headers: &HeaderMap) -> Option<usize> {
-    let encodings = ["content-encoding", "grpc-encoding"].map(|name| headers.get(name));
-    if encodings.iter().flatten().any(|it| *it != "identity") {
-        return None;
-    }
-    let size = headers.get(header::CONTENT_LENGTH)?;
-    let is_prefixed = content_type(headers).starts_with(b"application/grpc");
-    let prefix = if is_prefixed { PREFIX_BYTES } else { 0 };
-    size.to_str()
-        .ok()?
-        .parse::<usize>()
-        .ok()?
-        .checked_sub(prefix)
-}
-
-/// Writes the content type in lower case: RFC 9110, section 8.3.1.
-fn lower_case_type(headers: &mut HeaderMap) {
-    if let Some(value) = headers.get_mut(header::CONTENT_TYPE)
-        && value.as_bytes().iter().any(u8::is_ascii_uppercase)
-        && let Ok(lower) = HeaderValue::from_bytes(&value.as_bytes().to_ascii_lowercase())
-    {
-        *value = lower;
-    }
 }
