@@ -195,6 +195,29 @@ def test_formats_are_listed_and_described(chats: RunningServer) -> None:
     assert one == harmony
 
 
+def test_a_count_for_a_model_without_a_published_rule_is_an_estimate(chats: RunningServer) -> None:
+    """The model is known if the request names it as its encoding."""
+    item = chat_pb2.ChatItem(messages=wire(CHAT[:2]))
+    names = {
+        "o200k_base": chat_pb2.ACCURACY_EXACT,
+        "gpt-4o": chat_pb2.ACCURACY_EXACT,
+        "gpt-4o-mini-2024-07-18": chat_pb2.ACCURACY_EXACT,
+        "ft:gpt-4o-mini:a::b": chat_pb2.ACCURACY_EXACT,
+        "gpt-5": chat_pb2.ACCURACY_ESTIMATE,
+        "gpt-4.1-mini": chat_pb2.ACCURACY_ESTIMATE,
+        "ft:gpt-4.1:a::b": chat_pb2.ACCURACY_ESTIMATE,
+        "o3": chat_pb2.ACCURACY_ESTIMATE,
+    }
+    for name, accuracy in names.items():
+        options: dict[str, Any] = {"encoding": name, "format": "openai-chat"}
+        count = chat_pb2.CountChatRequest(messages=item.messages, **options)
+        batch = chat_pb2.BatchCountChatRequest(items=[item], **options)
+        fit = chat_pb2.FitChatRequest(messages=item.messages, max_tokens=1000, **options)
+        assert stub(chats).CountChat(count).accuracy == accuracy, name
+        assert stub(chats).BatchCountChat(batch).results[0].accuracy == accuracy, name
+        assert stub(chats).FitChat(fit).accuracy == accuracy, name
+
+
 def test_an_estimated_count_is_marked_as_such(chats: RunningServer) -> None:
     answer = stub(chats).CountChat(
         chat_pb2.CountChatRequest(

@@ -85,6 +85,12 @@ class ChatFormat(ABC):
     past_reasoning: tuple[str, ...] = ()
     option_values: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
+    def is_for(self, model: str) -> bool:
+        """Whether the format's counts apply to a model of this name; True for a name that is not
+        known to be another model's, such as an encoding's."""
+        del model
+        return True
+
     @abstractmethod
     def render(self, chat: Chat) -> Layout:
         """Render a chat into pieces, before they are joined.

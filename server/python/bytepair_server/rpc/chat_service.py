@@ -17,6 +17,7 @@ from bytepair_engine.chat import (
 )
 from bytepair_engine.chat.counting import count_texts
 from bytepair_engine.chat.fitting import fit_texts
+from bytepair_engine.chat.format import Accuracy
 
 from bytepair_server.auth.policy import AS_TEXT, REJECT
 from bytepair_server.catalog import Catalog, Entry
@@ -82,7 +83,7 @@ class ChatService:
         answer = chat_pb2.CountChatResponse(
             count=counted.count,
             limit_exceeded=counted.limit_exceeded,
-            accuracy=ACCURACY[counted.accuracy],
+            accuracy=_accuracy(counted.accuracy, request, chosen),
             message_counts=counted.message_counts,
             tools_count=counted.tools_count,
             frame_count=counted.frame_count,
@@ -116,7 +117,7 @@ class ChatService:
             response.results.add(
                 count=counted.count,
                 limit_exceeded=counted.limit_exceeded,
-                accuracy=ACCURACY[counted.accuracy],
+                accuracy=_accuracy(counted.accuracy, request, chosen),
             )
             call.tokens += counted.count
         return response.SerializeToString()
@@ -183,7 +184,7 @@ class ChatService:
             trimmed=fitted.trimmed,
             count=fitted.count,
             original_count=fitted.original_count,
-            accuracy=ACCURACY[fitted.accuracy],
+            accuracy=_accuracy(fitted.accuracy, request, chosen),
             **_naming(entry, chosen),
         ).SerializeToString()
 
@@ -216,6 +217,11 @@ class ChatService:
             field, parts, self._options.settings.max_segments, "messages, parts, calls and tools"
         )
         self._options.check_size(field, size(), call)
+
+
+def _accuracy(accuracy: Accuracy, request: Any, chosen: ChatFormat) -> Any:
+    """The accuracy for the model that the request names as its encoding, if it names one."""
+    return ACCURACY[accuracy if chosen.is_for(request.encoding) else "estimate"]
 
 
 def _naming(entry: Entry, chosen: ChatFormat) -> dict[str, Any]:

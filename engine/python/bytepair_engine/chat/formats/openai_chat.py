@@ -9,6 +9,8 @@ from bytepair_engine.chat.format import Accuracy, Chat, ChatFormat
 from bytepair_engine.chat.layout import FRAME, TOOLS, Layout
 from bytepair_engine.chat.messages import Tool
 from bytepair_engine.encoding import Encoding
+from bytepair_engine.vocabulary.aliases import MODEL_NAMES
+from bytepair_engine.vocabulary.names import Names
 
 _PER_MESSAGE: Final = 3
 _PER_NAME: Final = 1
@@ -20,6 +22,18 @@ _PROPERTY: Final = 3
 _ENUM: Final = -3
 _ENUM_ITEM: Final = 3
 _FUNCTIONS_END: Final = 12
+
+#: The models of the audience, as OpenAI, Azure and fine-tuning name them.
+_MODELS: Final = Names(
+    dict.fromkeys(
+        [
+            *("gpt-3.5-turbo", "gpt-3.5-turbo-*", "gpt-35-turbo", "gpt-35-turbo-*"),
+            *("gpt-4", "gpt-4-*", "gpt-4o", "gpt-4o-*"),
+            *("ft:gpt-3.5-turbo*", "ft:gpt-4-*", "ft:gpt-4:*", "ft:gpt-4o*"),
+        ],
+        "openai-chat",
+    )
+)
 
 
 class OpenAiChat(ChatFormat):
@@ -37,6 +51,9 @@ class OpenAiChat(ChatFormat):
     roles = ("system", "developer", "user", "assistant", "tool")
     fields = frozenset({"name", "tool_calls", "tool_call_id"})
     tools = True
+
+    def is_for(self, model: str) -> bool:
+        return MODEL_NAMES.find(model) is None or _MODELS.find(model) is not None
 
     def check_new(self, encoding: Encoding) -> None:
         tokens = encoding.special_tokens
