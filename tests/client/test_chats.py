@@ -96,6 +96,8 @@ def test_the_command_counts_a_file(server: RunningServer, tmp_path: Path) -> Non
     output = json.loads(shell(*count, "--json", "chat"))
     assert (output["files"][0]["count"], output["files"][0]["message_counts"]) == (8, [5])
     assert shell(*count, stdin=b'"no"', status=1, errors="expected a list of messages") == ""
+    other = b'{"messages": [], "functions": []}'
+    assert shell(*count, stdin=other, status=1, errors="unknown field 'functions'") == ""
 
 
 @pytest.mark.slow
@@ -236,6 +238,8 @@ def test_a_chat_or_tools_of_another_shape_are_rejected() -> None:
     with TokenizerClient("nowhere:1", encoding="e") as client:
         with pytest.raises(InvalidOption, match="chats: each must be a list of messages"):
             client.count_chat_batch([{"role": "user", "content": "a"}], format="harmony")
+        with pytest.raises(InvalidOption, match="chats: unknown field 'tool'; a chat has messages"):
+            client.count_chat_batch([{"messages": [], "tool": []}], format="harmony")
         no_list: list[Any] = [TOOLS[0], 5, b"5"]
         for tools in no_list:
             with pytest.raises(InvalidOption, match="tools: must be a list"):

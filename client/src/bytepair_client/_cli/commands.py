@@ -130,6 +130,7 @@ def count_chat(client: TokenizerClient, args: Namespace, source: Input) -> Resul
         raise CommandError(problem) from None
     accuracy = "exact" if response.accuracy == ACCURACY_EXACT else "estimate"
     result = {"count": response.count, "accuracy": accuracy, "rule": response.rule}
+    result["audience"] = response.audience
     result["message_counts"] = list(response.message_counts)
     for name in ("tools_count", "frame_count", "format", "format_fingerprint"):
         result[name] = getattr(response, name)

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Any
 
 from bytepair_client._cli.output import STANDARD_INPUT, CommandError, shown
+from bytepair_client._operations.chats import problem_of
 from bytepair_client._options import DEFAULT_MAX_UNARY_BYTES
 
 #: The size of one read.
@@ -95,6 +96,8 @@ class Input:
         messages, tools = chat.get("messages"), chat.get("tools") or []
         if not isinstance(messages, list) or not isinstance(tools, list):
             raise CommandError('expected a list of messages, or an object with "messages"')
+        if problem := problem_of(chat):
+            raise CommandError(problem)
         return messages, tools
 
     def _chunks(self) -> Iterator[bytes]:

@@ -234,9 +234,17 @@ def _chat(chat: ChatMessages | Mapping[str, Any]) -> _Chat:
     """The messages and tools of a chat."""
     if not isinstance(chat, Mapping):
         return _listed(chat), []
-    if "messages" not in chat:  # for example, a message instead of a chat
-        raise invalid("chats", 'each must be a list of messages, or a mapping with "messages"')
+    if problem := problem_of(chat):
+        raise invalid("chats", problem)
     return _listed(chat["messages"]), _listed(chat.get("tools") or ())
+
+
+def problem_of(chat: Mapping[str, Any]) -> str:
+    """What is wrong with the fields of a chat; "" if nothing is."""
+    if "messages" not in chat:  # for example, a message instead of a chat
+        return 'each must be a list of messages, or a mapping with "messages"'
+    unknown = sorted(map(repr, chat.keys() - {"messages", "tools"}))
+    return f"unknown field {unknown[0][:64]}; a chat has messages and tools" if unknown else ""
 
 
 def _listed(values: Any) -> Any:
@@ -300,7 +308,8 @@ def _set_message(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> str:
         if value is None or (value == [] and field not in _FIELDS):
             continue  # OpenAI's messages have empty lists of kinds that are unknown here
         if field not in _FIELDS:
-            return f"unknown field {str(field)[:64]!r}"
+            known = ", ".join(sorted(_FIELDS))
+            return f"unknown field {str(field)[:64]!r}; a message has {known}"
         try:
             if field == "content":
                 _set_content(wire, value)
