@@ -136,6 +136,11 @@ def test_authorities_can_be_rotated(tmp_path: Path, authority: Authority) -> Non
         (["[callers.default]"], "'default' is reserved"),
         (['[callers.""]'], "callers: '' is not a printable name"),
         (["[callers.a]", "group = 'g'"], "there is neither [ceiling.g] nor [quotas.g]"),
+        (["[callers.a]"], "has neither certificates nor an entry in api_keys_file"),
+        (
+            ["api_keys_file = 'keys'", "[callers.chatt]"],
+            "nor an entry in api_keys_file {folder}/keys, which has chat, search",
+        ),
         (["[quotas.b]"], "quotas.b: no such caller or group; known: anonymous, default"),
         (["[quotas.default]", "request_burst = 2"], "request_burst needs requests_per_second"),
         (["[quotas.default]", "requests_per_second = 0"], "must be above 0, not 0"),
@@ -149,6 +154,7 @@ def test_contradictory_credential_settings_are_refused(
     authority.client(curve=ec.SECP521R1()).write(tmp_path, "odd.pem", "odd-key.pem")
     (tmp_path / "v1.pem").write_text(VERSION_1)
     (tmp_path / "empty.pem").touch()
+    (tmp_path / "keys").write_text("search = []\nchat = []\n")
     authority.server(until=EXPIRED).write(tmp_path, "old.pem", "old-key.pem")
     (tmp_path / "old-ca.pem").write_bytes(authority.until(EXPIRED))
     (tmp_path / "other.pem").write_bytes(authority.server().key)
@@ -156,5 +162,5 @@ def test_contradictory_credential_settings_are_refused(
     config = write_config(tmp_path, "\n".join(lines))
     with pytest.raises(ConfigurationError) as caught:
         check(config)
-    assert said in str(caught.value)
+    assert said.format(folder=tmp_path) in str(caught.value)
     assert "Error" not in str(caught.value)

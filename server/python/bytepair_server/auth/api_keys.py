@@ -86,7 +86,9 @@ def read(path: Path, reserved: Collection[str] = ()) -> Keys:
 
 
 def _where(error: Exception) -> str:
-    """The number of the line, without its content."""
+    """The number of the line, or the problem, without its content."""
+    if "overwrite" in str(error):
+        return ": a caller may occur once; give it a list of its hashes"
     found = re.search(r"\(at line (\d+)", str(error))
     if found:
         return f" in line {found[1]}"

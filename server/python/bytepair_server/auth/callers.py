@@ -203,6 +203,12 @@ def load(settings: Settings, base_dir: Path) -> Callers:
                 f"callers.{name}.group: there is neither [ceiling.{table.group}] nor "
                 f"[quotas.{table.group}]"
             )
+        if not table.certificates and (keys is None or name not in keys.callers):
+            listed = f" {file}, which has {', '.join(sorted(keys.callers))}" if keys else ""
+            raise ConfigurationError(
+                f"callers.{name}: no call can come from this caller: it has neither certificates "
+                f"nor an entry in api_keys_file{listed}"
+            )
     known = sorted({DEFAULT_CALLER, *callers.names, *groups})
     for setting, names in (("ceiling", settings.ceiling), ("quotas", settings.quotas)):
         for name in names:
