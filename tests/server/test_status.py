@@ -45,11 +45,11 @@ def test_a_call_without_an_encoding_is_told_one_that_is_served(
         ),
         (
             errors.InputTooLarge("stop", 9, 8, "strings"),
-            "stop has 9 strings, and this server accepts at most 8",
+            "stop: 9 strings, and this server accepts at most 8",
         ),
         (
             errors.InputTooLarge("request", None, 8, "bytes of JSON"),
-            "request has more than the 8 bytes of JSON that this server accepts; send a larger one "
+            "request: more than the 8 bytes of JSON that this server accepts; send a larger one "
             "as protobuf, or its text by a stream",
         ),
     ],

@@ -26,8 +26,8 @@ def option(names: str, explanation: str, **others: Any) -> tuple[tuple[str, ...]
 ENCODING: Options = (
     option(
         "-e --encoding --model NAME",
-        "required: the name of an encoding, or of a model that uses it, such as o200k_base or "
-        "gpt-4o",
+        "the name of an encoding, or of a model that uses it, such as o200k_base or gpt-4o; "
+        "required, or $BYTEPAIR_ENCODING",
     ),
     option(
         "--expected-fingerprint FINGERPRINT",

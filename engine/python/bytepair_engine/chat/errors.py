@@ -102,7 +102,7 @@ class InvalidChat(BytepairError, ValueError):
         kind = "tool" if self.field.startswith("tools") else "message"
         where = "chat" if self.index is None else f"{kind} {self.index}"
         advice = f"; {self.advice}" if self.advice else ""
-        return f"{where}: {self.field} breaks the rule {self.rule}{advice}"
+        return f"{where}: {self.field}: {self.rule}{advice}"
 
 
 class TemplateLimit(BytepairError, ValueError):

@@ -119,6 +119,8 @@ _STRUCTURED: Final = ("system_content", "developer_content")
 #: The types of fields, parts and calls that contain no subclass of `str`.
 _EXACT: Final = frozenset({str, int, tuple, Structured, type(None)})
 
+#: The advice about a tool without a name: those that OpenAI hosts have none.
+_FUNCTION_TOOL: Final = 'only tools of the type "function" are rendered, and each has a name'
 #: Maximum number of characters of an unknown field that an error names.
 _MAX_NAME_LENGTH: Final = 64
 
@@ -285,7 +287,7 @@ def _tool(index: int, tool: Mapping[str, Any] | str) -> Tool:
         raise InvalidChat(index, "tools", "not_a_function")
     name, description = function.get("name"), function.get("description")
     if not isinstance(name, str):
-        raise InvalidChat(index, "tools.name", "not_a_string")
+        raise InvalidChat(index, "tools.name", "not_a_string", _FUNCTION_TOOL)
     if description is not None and not isinstance(description, str):
         raise InvalidChat(index, "tools.description", "not_a_string")
     parameters = function.get("parameters")

@@ -79,7 +79,7 @@ def _certificate_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _mode(value: str) -> str:
     if not _MODE.fullmatch(value):
-        raise ValueError("must be three octal digits, such as 0660")
+        raise ValueError('must be three octal digits in quotes, such as "660"')
     return value
 
 
@@ -195,10 +195,10 @@ class Settings(BaseModel):
     """Answer gRPC health only to known callers. Off: probes need no credentials."""
     # The user of the server's process only.
     unix_socket_mode: Annotated[str, AfterValidator(_mode)] = "0600"
-    """Octal permissions of the socket's file, if grpc_address is unix:/path."""
+    """Octal permissions, in quotes, of the socket's file, if grpc_address is unix:/path."""
     disallowed_special_floor: Literal["AS_TEXT", "REJECT"] = "AS_TEXT"
     """The least strict disallowed_special that a request may choose. REJECT: special tokens in text
-    are an error, except behind the limit of a streamed count."""
+    are always an error; a streamed count that ends at its limit does not see later ones."""
     log_denials: bool = False
     """Log calls without valid credentials, and special tokens and chat formats that the policy
     denies or rejects. Text is never logged."""
@@ -264,8 +264,8 @@ class Settings(BaseModel):
     with the most queued calls is rejected with OVERLOADED."""
     # One core answers `max_queued` calls of 100 KB in about this time.
     max_queue_seconds: Period = 4.0
-    """Longest time that a call is queued; half of the time to its deadline if that is less. Then
-    the call is rejected with OVERLOADED. 0: no queue."""
+    """Longest time that a call is queued, at most half of the time to its deadline. Then the call
+    is rejected with OVERLOADED. 0: no queue."""
     # Requests above `inline_max_bytes`: some tenths of a second of one core's work.
     max_in_flight_bytes: MemoryBytes = 64 << 20
     """Maximum bytes of all calls that max_in_flight counts. Further calls are queued."""
@@ -324,8 +324,8 @@ class Settings(BaseModel):
     # docs/performance.md has the costs of both.
     inline_max_bytes: Natural = 16 * 1024
     """Requests up to this size are computed on the event loop, larger ones on a thread. A chat,
-    Truncate, Split or Inspect gets 1 ms of the loop, then starts again on a thread; with one work
-    thread, so does a count of up to eight times this size."""
+    Truncate, Split or Inspect is tried on the loop for 1 ms, then starts again on a thread; with
+    one work thread, so does a count of up to eight times this size."""
     work_threads: Annotated[Whole, Field(ge=0, le=1024)] = 0
     """Threads for large requests in each worker. 0: its share of the cores."""
     workers: Annotated[Whole, Field(ge=0, le=1024)] = 0

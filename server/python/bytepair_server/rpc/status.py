@@ -140,6 +140,7 @@ def _no_token_with_id(error: errors.NoTokenWithId) -> Failure:
 #: What to do about a limit, by its field.
 _ADVICE: Final = {
     "chunks": "; use SplitStream",
+    "messages": "; the operator's max_input_bytes decides this limit: send fewer messages",
     "message": "; the limit follows from the server's max_input_bytes and max_ids",
     "request": "; send a larger one as protobuf, or its text by a stream",
     "text": "; the operator's max_input_bytes decides this limit, and streams take longer texts",
@@ -150,7 +151,7 @@ _ADVICE: Final = {
 def _input_too_large(error: errors.InputTooLarge) -> Failure:
     metadata = {"field": error.field, "limit": str(error.limit)}
     # The name of a list such as "items" is also its unit.
-    has, unit = (":", "") if error.field.endswith(error.unit) else (" has", f" {error.unit}")
+    unit = "" if error.field.endswith(error.unit) else f" {error.unit}"
     if error.size is None:
         size = f"more than the {error.limit}{unit} that this server accepts"
     else:
@@ -160,7 +161,7 @@ def _input_too_large(error: errors.InputTooLarge) -> Failure:
     return Failure(
         Code.INVALID_ARGUMENT,
         "INPUT_TOO_LARGE",
-        f"{error.field}{has} {size}{advice}",
+        f"{error.field}: {size}{advice}",
         metadata,
         field=error.field,
     )
