@@ -160,6 +160,7 @@ def test_settings_are_frozen() -> None:
         pytest.param([], {}, "max_ids = " + 5000 * "[", "is nested too deeply", id="nested"),
         pytest.param([], {}, "max_ids = " + 5000 * "1", "is not TOML: ", id="digits"),
         ([], {}, "[callers.a]\ncertificate = []", "did you mean certificates?"),
+        ([], {}, "[server]\nmax_ids = 5", "server (from file {file}): no such setting; settings"),
         ([], {}, "[quotas.a]\nrequests_per_sec = 1", "did you mean requests_per_second?"),
         ([], {}, "[quotas.a]\nrequests = 1", "did you mean requests_per_second?"),
         (["--config", ""], {}, "", "--config, BYTEPAIR_CONFIG: must name a file"),

@@ -192,6 +192,8 @@ def _explain(error: ValidationError, origin: Mapping[str, str]) -> list[str]:
             # A table of the file has settings of its own.
             known = _TABLES[name].model_fields if name in _TABLES else Settings.model_fields
             hint = _hint(str(fault["loc"][-1]), known)
+            if not hint and isinstance(fault["input"], dict):
+                hint = "; settings stand in no table, at the top of the file"
             lines.append(f"{key} (from {source}): no such setting{hint}")
             continue
         lines.append(f"{key} (from {source}): {problem(fault)}. The setting: {described(name)}")
