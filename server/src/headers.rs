@@ -35,6 +35,16 @@ pub fn content_type(headers: &HeaderMap) -> &[u8] {
         .map_or(b"", HeaderValue::as_bytes)
 }
 
+/// Whether messages may be compressed by gzip.
+pub fn is_gzip(headers: &HeaderMap) -> bool {
+    let encoding = match content_type(headers) {
+        it if it.starts_with(b"application/connect+") => "connect-content-encoding",
+        it if it.starts_with(b"application/grpc") => "grpc-encoding",
+        _ => "content-encoding",
+    };
+    headers.get(encoding).is_some_and(|it| it == "gzip")
+}
+
 pub fn is_json(headers: &HeaderMap) -> bool {
     let content_type = content_type(headers);
     content_type.starts_with(b"application/json") || content_type.ends_with(b"+json")

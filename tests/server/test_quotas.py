@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection
 from time import sleep
+from typing import Any
 
 import grpc
 import pytest
@@ -45,7 +46,7 @@ from support.streaming import (
 #: One caller for each test, so that no test uses up another's quota.
 CALLERS = (
     *("free", "requests", "streamed", "under", "exact", "over", "large", "batch", "open", "busy"),
-    *("paced", "grouped", "threaded", "pieces", "json", "reset"),
+    *("paced", "grouped", "threaded", "pieces", "json", "reset", "invalid"),
 )
 #: Rates so low that no quota refills within a test.
 SLOW = 0.001
@@ -62,6 +63,9 @@ request_burst = 1
 requests_per_second = {SLOW}
 request_burst = 3
 [quotas.streamed]
+requests_per_second = {SLOW}
+request_burst = 2
+[quotas.invalid]
 requests_per_second = {SLOW}
 request_burst = 2
 [quotas.open]
@@ -122,6 +126,16 @@ def test_a_request_beyond_the_quota_is_rejected(limited: RunningServer) -> None:
     assert limited.metric("bytepair_quota_exceeded_total", **labels) == 1
     assert limited.metric("bytepair_errors_total", rpc="Count", reason="OVERLOADED") == 0
     limited.stub.Count(sized(20), **with_key("free"))
+
+
+def test_an_invalid_request_counts_as_one(limited: RunningServer) -> None:
+    """Otherwise it would cost its caller nothing, and the server as much as a valid one."""
+    count: Any = limited.channel.unary_unary("/bytepair.v1.TokenizerService/Count")
+    for _ in range(2):
+        with pytest.raises(grpc.RpcError) as caught:
+            count(b"\x0a\x01\xff", timeout=20, **with_key("invalid"))
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    refused(limited, "invalid", 20)
 
 
 def test_a_group_s_quota_applies_to_each_caller_separately(limited: RunningServer) -> None:

@@ -79,15 +79,17 @@ class UnaryHandlers:
                         return self._admit(incoming, call, method, outcomes)
                 elif not method.is_count or not executor.may_try(size, call.started):
                     return self._admit(incoming, call, method, outcomes)
-                if incoming.is_json:
-                    raw = json.read(raw, method.request_class)
-                request, parts = method.read(raw)
-                if parts > INLINE_MAX_PARTS:
-                    return self._admit(incoming, call, method, outcomes)
                 quota = quota_of(call.caller)
                 if quota is not None:
+                    # Before it is parsed: an invalid request costs as much as a valid one.
                     quota.enter(received)
                 try:
+                    if incoming.is_json:
+                        raw = json.read(raw, method.request_class)
+                    request, parts = method.read(raw)
+                    if parts > INLINE_MAX_PARTS:
+                        entered, quota = quota, None
+                        return self._admit(incoming, call, method, outcomes, entered)
                     if is_small and not method.is_costly:
                         answer = self._compute(method, request, call)
                     else:

@@ -46,8 +46,8 @@ except ImportError:
     take_field = take_named_texts = lambda *_: None  # protobuf parses each message
 
 #: Maximum strings and messages in which text that is not UTF-8 is found. A request may hold
-#: millions, and each takes microseconds.
-MAX_SEARCHED: Final = 1 << 12
+#: millions, and each takes microseconds of the event loop.
+MAX_SEARCHED: Final = 1 << 10
 
 M = TypeVar("M", bound=Message)
 HasText = TypeVar("HasText", tokenizer_pb2.EncodeRequest, tokenizer_pb2.CountRequest)
