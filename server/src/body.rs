@@ -2,18 +2,19 @@
 
 use std::convert::Infallible;
 use std::error::Error as _;
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 
-use crate::call::{Failure, RESOURCE_EXHAUSTED};
+use crate::call::{Failure, PREFIX_BYTES, RESOURCE_EXHAUSTED};
 use crate::peer::{Held, Peer, Unsent};
 use crate::{connect, grpc};
 
@@ -64,11 +65,12 @@ impl ReadAhead {
 
     /// Replaces the body of a call that is rejected before its message was read.
     pub fn message_unread(prefixed: bool) -> Self {
-        let data = if prefixed {
-            Bytes::from_static(&[0; 5])
-        } else {
-            Bytes::new()
-        };
+        let no_message: &[u8] = if prefixed { &[0; PREFIX_BYTES] } else { &[] };
+        ReadAhead::replaced(Bytes::from_static(no_message))
+    }
+
+    /// Replaces a body that was read.
+    pub fn replaced(data: Bytes) -> Self {
         ReadAhead {
             replaced: Some(data),
             rest: None,
@@ -94,6 +96,16 @@ impl ReadAhead {
         }
     }
 
+    /// Reads all of it.
+    pub async fn read_whole(mut self) -> Result<Bytes, Failure> {
+        let mut data = BytesMut::new();
+        while let Some(frame) = poll_fn(|context| Pin::new(&mut self).poll_frame(context)).await {
+            let frame = frame.map_err(|error| Failure::unreadable(&error))?;
+            data.extend_from_slice(frame.data_ref().map_or(&[], |part| part));
+        }
+        Ok(data.freeze())
+    }
+
     /// Reads and drops the rest, up to bounds: a peer that is still sending may treat the end of an
     /// HTTP/1.1 connection, or of an HTTP/2 stream (curl 7.88), as an error and never see the answer.
     pub async fn discard(&mut self) {
@@ -101,7 +113,7 @@ impl ReadAhead {
         let discard = async {
             let mut left = DISCARDED_BYTES;
             while let Some(Ok(frame)) =
-                std::future::poll_fn(|context| Pin::new(&mut *self).poll_frame(context)).await
+                poll_fn(|context| Pin::new(&mut *self).poll_frame(context)).await
             {
                 left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
                 if left == 0 {
@@ -137,12 +149,14 @@ impl http_body::Body for ReadAhead {
                         return Poll::Ready(Some(Err(io::ErrorKind::FileTooLarge.into())));
                     }
                 }
-                (_, Some(Err(error))) if error.kind() == io::ErrorKind::ConnectionAborted => {
-                    if let Some(caller) = self.caller.take() {
+                (_, Some(Err(error))) => {
+                    self.fail(Failure::unreadable(error));
+                    if error.kind() == io::ErrorKind::ConnectionAborted
+                        && let Some(caller) = self.caller.take()
+                    {
                         caller.abandon();
                     }
                 }
-                (_, Some(Err(error))) => self.fail(Failure::unreadable(error)),
                 _ => {}
             }
             return Poll::Ready(frame);

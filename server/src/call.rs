@@ -132,12 +132,14 @@ impl Failure {
         Failure::new(INTERNAL, "the call was not answered")
     }
 
-    /// HTTP/1.1 that is malformed within a body.
+    /// A body that is malformed or breaks off, or whose rest did not arrive in time.
     pub fn unreadable(error: &io::Error) -> Self {
-        Failure::new(
-            INVALID_ARGUMENT,
-            format!("the request cannot be read: {error}"),
-        )
+        let code = match error.kind() {
+            io::ErrorKind::TimedOut => return Failure::stalled(),
+            io::ErrorKind::ConnectionAborted => CANCELLED,
+            _ => INVALID_ARGUMENT,
+        };
+        Failure::new(code, format!("the request cannot be read: {error}"))
     }
 
     pub fn stalled() -> Self {

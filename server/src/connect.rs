@@ -27,11 +27,11 @@ use crate::body::{self, ReadAhead, Recounted};
 use crate::call::{Answer, Failure, Opened, PREFIX_BYTES, Pairs, Started, add_pairs};
 use crate::calls::Calls;
 use crate::guard::Guarded;
-use crate::gzip::inflate;
+use crate::gzip::{deflate, inflate};
 use crate::messages::Messages;
 use crate::outgoing::Outgoing;
 use crate::peer::{Peer, Unsent};
-use crate::settings::{COMPRESS_FROM_BYTES, COMPRESS_UP_TO_BYTES, Settings};
+use crate::settings::{COMPRESS_FROM_BYTES, COMPRESS_UP_TO_BYTES, SMALL_BYTES, Settings};
 
 /// The body of an answer.
 pub type Body = ConnectRpcBody;
@@ -57,6 +57,8 @@ pub struct Method {
     pub kind: Kind,
     /// Whether GET may call it.
     pub has_no_side_effects: bool,
+    /// Whether its messages have at most `SMALL_BYTES`, compressed and inflated.
+    pub is_small: bool,
 }
 
 /// Marks a call whose message is read when Python requests it.
@@ -96,7 +98,8 @@ impl CompressionProvider for Gzip {
     }
 
     fn compress(&self, data: &[u8]) -> Result<Bytes, ConnectError> {
-        self.0.compress(data)
+        let compressed = deflate(b"", data).map(Bytes::from);
+        compressed.ok_or_else(|| ConnectError::internal("the answer cannot be compressed"))
     }
 
     fn decompressor<'a>(&self, data: &'a [u8]) -> Result<Box<dyn Read + 'a>, ConnectError> {
@@ -118,22 +121,35 @@ const ENCODINGS: [&str; 3] = [
 /// The protocols over calls.
 pub struct Protocols {
     service: ConnectRpcService<Calling>,
+    /// The same for small messages: those of some RPCs, and those in the query of a GET, which the
+    /// library inflates at once.
+    small: ConnectRpcService<Calling>,
 }
 
 impl Protocols {
     pub fn new(methods: HashMap<String, Method>, calls: Arc<Calls>, settings: &Settings) -> Self {
-        // The limit on a body counts gRPC's prefix too.
-        let limits = Limits::default()
-            .with_max_request_body_size(settings.max_message_bytes + 5)
-            .with_max_message_size(settings.max_message_bytes);
-        let service = ConnectRpcService::new(Calling { methods, calls })
-            .with_limits(limits)
-            .with_compression(CompressionRegistry::new().register(Gzip(GzipProvider::default())))
-            .with_compression_policy(
-                CompressionPolicy::default().with_min_size(COMPRESS_FROM_BYTES),
-            )
-            .with_deadline_policy(DeadlinePolicy::new().with_enforce_on_streams(true));
-        Protocols { service }
+        let calling = Calling {
+            methods: Arc::new(methods),
+            calls,
+        };
+        let limited = |most: usize| {
+            // The limit on a body counts gRPC's prefix too.
+            let limits = Limits::default()
+                .with_max_request_body_size(most + PREFIX_BYTES)
+                .with_max_message_size(most);
+            let gzip = CompressionRegistry::new().register(Gzip(GzipProvider::default()));
+            let policy = CompressionPolicy::default().with_min_size(COMPRESS_FROM_BYTES);
+            ConnectRpcService::new(calling.clone())
+                .with_limits(limits)
+                .with_compression(gzip)
+                .with_compression_policy(policy)
+                .with_deadline_policy(DeadlinePolicy::new().with_enforce_on_streams(true))
+        };
+        Protocols {
+            service: limited(settings.max_message_bytes),
+            // A query may be longer where headers may.
+            small: limited(SMALL_BYTES.max(settings.max_header_bytes as usize)),
+        }
     }
 
     /// The RPC at a path.
@@ -141,7 +157,7 @@ impl Protocols {
         self.service
             .dispatcher()
             .methods
-            .get(path.trim_start_matches('/'))
+            .get(path.strip_prefix('/')?)
     }
 
     /// The paths of all RPCs, without the first slash.
@@ -151,7 +167,11 @@ impl Protocols {
 
     pub async fn answer(&self, request: http::Request<ReadAhead>) -> http::Response<body::Body> {
         let peer = request.extensions().get::<Arc<Peer>>().cloned();
-        let Ok(response) = self.service.clone().call(request).await;
+        let method = self.method(request.uri().path());
+        let is_small =
+            request.method() == http::Method::GET || method.is_some_and(|it| it.is_small);
+        let service = if is_small { &self.small } else { &self.service };
+        let Ok(response) = service.clone().call(request).await;
         let peer = peer.filter(|_| is_compressed(response.headers()));
         response.map(|body| match (peer, matches!(body, Body::Streaming(_))) {
             (None, _) => body::Body::Protocols(body.into()),
@@ -161,8 +181,9 @@ impl Protocols {
     }
 }
 
+#[derive(Clone)]
 struct Calling {
-    methods: HashMap<String, Method>,
+    methods: Arc<HashMap<String, Method>>,
     calls: Arc<Calls>,
 }
 

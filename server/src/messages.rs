@@ -1,7 +1,7 @@
 //! The messages in a request body of gRPC or of a stream, each with a prefix of five bytes.
 
 use std::future::poll_fn;
-use std::io;
+
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -11,7 +11,7 @@ use http_body::Body as _;
 
 use crate::body::ReadAhead;
 use crate::call::{
-    CANCELLED, Failure, INTERNAL, INVALID_ARGUMENT, PREFIX_BYTES, RESOURCE_EXHAUSTED, UNIMPLEMENTED,
+    Failure, INTERNAL, INVALID_ARGUMENT, PREFIX_BYTES, RESOURCE_EXHAUSTED, UNIMPLEMENTED,
 };
 use crate::gzip::inflate_in_turn;
 use crate::peer::Held;
@@ -182,15 +182,7 @@ impl Stream for Messages {
                         self.add(data);
                     }
                 }
-                Some(Err(error)) => {
-                    let mut failure = Failure::unreadable(&error);
-                    match error.kind() {
-                        io::ErrorKind::TimedOut => failure = Failure::stalled(),
-                        io::ErrorKind::ConnectionAborted => failure.code = CANCELLED,
-                        _ => {}
-                    }
-                    return Poll::Ready(Some(Err(failure)));
-                }
+                Some(Err(error)) => return Poll::Ready(Some(Err(Failure::unreadable(&error)))),
                 None if self.data.is_empty() && self.part.is_empty() => return Poll::Ready(None),
                 None => {
                     return Poll::Ready(Some(Err(Failure::new(

@@ -7,17 +7,20 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, Method as HttpMethod, Request, Response};
+use http::{HeaderMap, Method as HttpMethod, Request, Response, header};
 use hyper::body::Incoming;
 use tokio::sync::oneshot;
 
 use crate::body::{Body, ReadAhead};
-use crate::call::{Answer, Failure, Opened, PREFIX_BYTES, RESOURCE_EXHAUSTED, UNIMPLEMENTED};
+use crate::call::{
+    Answer, Failure, Opened, PREFIX_BYTES, RESOURCE_EXHAUSTED, UNIMPLEMENTED, prefixed,
+};
 use crate::calls::Reserved;
 use crate::connect::{Admitted, Kind, Method, Rejected, Requests};
 use crate::connection::Shared;
 use crate::grpc::{self, Grpc};
 use crate::guard::Guard;
+use crate::gzip::inflate_in_turn;
 use crate::headers::{self, content_type, is_json, is_prefixed, lower_case_type};
 use crate::help;
 use crate::messages::Messages;
@@ -28,6 +31,9 @@ use crate::timeouts::{self, deadline, shorten};
 /// The future of a response. It is boxed, so that its kilobyte is freed once a stream has started. To
 /// keep it small, futures capture what they own and never pass it on.
 pub type Responding = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+
+/// Memory of a header beside what HTTP/2 counts.
+const HEADER_BYTES: usize = 80;
 
 /// Answers a request.
 pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming>) -> Responding {
@@ -43,6 +49,8 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
     let is_stream = method.is_some_and(|it| is_stream(it, &parts));
     let timeout = (!is_stream).then_some(shared.settings.message_timeout);
     let size = headers::size(&parts);
+    let mut headers_held = Held::new(peer.clone());
+    headers_held.grow(size + parts.headers.len() * HEADER_BYTES);
     let caller = is_unary.then(|| peer.clone());
     let checked = if size > shared.settings.max_header_bytes as usize {
         Err(too_many_headers(size, shared.settings.max_header_bytes))
@@ -59,6 +67,7 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
             method,
             parts.headers,
             ReadAhead::new(body, timeout, caller, None),
+            headers_held,
             checked,
         ),
         None => Box::pin(by_protocols(
@@ -73,6 +82,7 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
                 caller,
                 (!is_stream).then(|| Held::new(peer.clone())),
             ),
+            headers_held,
             checked,
         )),
     }
@@ -84,6 +94,7 @@ fn by_grpc(
     method: Method,
     headers: HeaderMap,
     body: ReadAhead,
+    headers_held: Held,
     checked: Result<(), Failure>,
 ) -> Responding {
     let (grpc, known) = Grpc::read(&headers);
@@ -103,19 +114,20 @@ fn by_grpc(
         is_excess: false,
         arrived: None,
     });
-    let most = shared.settings.max_message_bytes;
+    let most = most_of(&shared, method);
     let held = Held::new(peer.clone());
     let mut messages = Messages::new(body, most, grpc.is_gzip, held);
     match method.kind {
         Kind::Unary => Box::pin(async move {
-            let answer = unary(&shared, &mut opened, &mut messages);
+            let _headers = headers_held;
+            let answer = unary(&shared, &mut opened, &mut messages, most);
             grpc.answer(within(deadline, pin!(answer)).await)
         }),
         Kind::ClientStream => {
             let (guard, answered, reading) = shared.calls.client_stream(opened.expect("a call"));
             shared.calls.start_reading(guard.id, messages, reading);
             Box::pin(async move {
-                let _guard = guard;
+                let _held = (guard, headers_held);
                 grpc.answer(within(deadline, pin!(received(answered))).await)
             })
         }
@@ -123,11 +135,13 @@ fn by_grpc(
             let (guard, started, reading) = shared.calls.stream(opened.expect("a call"));
             shared.calls.start_reading(guard.id, messages, reading);
             Box::pin(async move {
+                let _headers = headers_held;
                 let started = within(deadline, pin!(received(started))).await;
                 grpc.stream(started.map(|started| (started, guard)), deadline)
             })
         }
         Kind::ServerStream => Box::pin(async move {
+            let _headers = headers_held;
             let started = async {
                 let opened = with_message(&mut opened, messages.only().await?);
                 let (guard, started, _) = shared.calls.stream(opened);
@@ -152,10 +166,11 @@ async fn unary(
     shared: &Shared,
     opened: &mut Option<Opened>,
     messages: &mut Messages,
+    most: usize,
 ) -> Result<Answer, Failure> {
     let size = match messages.prefix().await {
         // Its inflated size is unknown, but bounded.
-        Some((true, size)) => shared.settings.max_message_bytes.max(size),
+        Some((true, size)) => most.max(size),
         Some((false, size)) => size,
         None => 0,
     };
@@ -188,6 +203,7 @@ async fn by_protocols(
     method: Option<Method>,
     mut parts: Parts,
     body: ReadAhead,
+    _headers_held: Held,
     checked: Result<(), Failure>,
 ) -> Response<Body> {
     let shared = &*shared;
@@ -200,7 +216,7 @@ async fn by_protocols(
         return answer(shared, parts, body, None).await;
     };
     if method.kind != Kind::Unary {
-        return stream(shared, parts, peer, body).await;
+        return stream(shared, parts, peer, body, most_of(shared, method)).await;
     }
     let size = headers::message_size(&parts.headers);
     if let Some(_reserved) = size.and_then(|size| reserve(shared, size)) {
@@ -237,14 +253,9 @@ async fn stream(
     mut parts: Parts,
     peer: Arc<Peer>,
     body: ReadAhead,
+    most: usize,
 ) -> Response<Body> {
-    let encoding = if content_type(&parts.headers).starts_with(b"application/connect+") {
-        "connect-content-encoding"
-    } else {
-        "grpc-encoding"
-    };
-    let is_gzip = parts.headers.get(encoding).is_some_and(|it| it == "gzip");
-    let most = shared.settings.max_message_bytes;
+    let is_gzip = headers::is_gzip(&parts.headers);
     let requests = Requests::new(Messages::new(body, most, is_gzip, Held::new(peer)));
     parts.extensions.insert(requests.clone());
     let response = pass_on(shared, parts, ReadAhead::message_unread(false)).await;
@@ -262,27 +273,55 @@ async fn answer(
     mut body: ReadAhead,
     mut admitted: Option<(Guard, oneshot::Receiver<Failure>)>,
 ) -> Response<Body> {
+    let method = shared.protocols.method(parts.uri.path());
+    let most = method.map_or(SMALL_BYTES, |method| most_of(shared, *method));
     let prefix = usize::from(is_prefixed(&parts.headers)) * PREFIX_BYTES;
-    let failure = body.failure(shared.settings.max_message_bytes + prefix);
+    let unread = body.failure(most + prefix);
     let rejection = async {
         match &mut admitted {
             Some((_, rejected)) => rejected.await.ok(),
             None => None,
         }
     };
+    let response = async {
+        let mut parts = parts.clone();
+        if headers::is_gzip(&parts.headers) {
+            body = inflated(&mut parts, body, most).await?;
+        }
+        Ok(pass_on(shared, parts, body).await)
+    };
     let response = tokio::select! {
         biased; // a rejected call has no answer
         Some(failure) = rejection => return reject(shared, parts, None, failure).await,
-        response = pass_on(shared, parts.clone(), body) => response,
+        response = response => response,
     };
-    let Some(mut failure) = failure.get().cloned() else {
-        return response;
+    let mut failure = match (unread.get(), response) {
+        (Some(failure), _) => failure.clone(),
+        (None, Err(failure)) => failure,
+        (None, Ok(response)) => return response,
     };
     if let Some((guard, rejected)) = admitted {
         failure = guard.report(rejected, failure).await;
     }
     let version = parts.version;
     help::unread(reject(shared, parts, None, failure).await, version)
+}
+
+/// Replaces a body of one compressed message by one that is inflated, in turn with others: the library
+/// would hold up other callers.
+async fn inflated(parts: &mut Parts, body: ReadAhead, most: usize) -> Result<ReadAhead, Failure> {
+    parts.headers.remove(header::CONTENT_LENGTH);
+    if is_prefixed(&parts.headers) {
+        // The header stays: it says that answers may be compressed.
+        let peer = parts.extensions.get().cloned().expect("inserted above");
+        let message = Messages::new(body, most, true, Held::new(peer))
+            .only()
+            .await?;
+        return Ok(ReadAhead::replaced(prefixed(&message).into()));
+    }
+    parts.headers.remove(header::CONTENT_ENCODING);
+    let data = body.read_whole().await?;
+    Ok(ReadAhead::replaced(inflate_in_turn(data, most).await?))
 }
 
 async fn pass_on(shared: &Shared, parts: Parts, body: ReadAhead) -> Response<Body> {
@@ -307,6 +346,15 @@ async fn within<T>(
         Some(deadline) => tokio::time::timeout_at(deadline.into(), future)
             .await
             .unwrap_or_else(|_| Err(grpc::deadline_exceeded())),
+    }
+}
+
+/// Maximum bytes of a message, compressed and inflated.
+fn most_of(shared: &Shared, method: Method) -> usize {
+    if method.is_small {
+        SMALL_BYTES
+    } else {
+        shared.settings.max_message_bytes
     }
 }
 

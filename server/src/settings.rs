@@ -56,6 +56,6 @@ pub const STREAM_WINDOW_BYTES: u32 = 64 << 10;
 pub const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
 /// Answers of fewer bytes are not worth compressing; larger ones would hold up the transport's thread.
 pub const COMPRESS_FROM_BYTES: usize = 1 << 10;
-pub const COMPRESS_UP_TO_BYTES: usize = 1 << 20;
+pub const COMPRESS_UP_TO_BYTES: usize = 128 << 10;
 /// A stream that holds more unsent bytes than this is paused, until it is below half of it.
 pub const STREAM_UNSENT_BYTES: usize = 256 << 10;

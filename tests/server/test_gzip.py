@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from gzip import compress
 
 import pytest
@@ -60,6 +61,17 @@ def test_a_message_is_inflated_with_all_of_its_members_and_nothing_after_them(
     wrong = bodies(content_type, rpc, b"garbage")
     answer = ask(native.target, SERVICE + rpc, "POST", wrong, **fields)
     assert "cannot be inflated" in str(answer)
+
+
+def test_the_message_in_a_query_inflates_to_little(native: RunningServer) -> None:
+    """It is inflated before its call is admitted."""
+    sizes = {1_000: 200, 1 << 20: 429}
+    for size, status in sizes.items():
+        request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a " * (size // 2))
+        message = urlsafe_b64encode(compress(request.SerializeToString())).decode()
+        query = f"connect=v1&encoding=proto&compression=gzip&base64=1&message={message}"
+        answer = ask(native.target, f"{SERVICE}Count?{query}")
+        assert answer.status == status, answer
 
 
 @pytest.mark.parametrize("rpc", ["Count", "CountStream"])

@@ -124,7 +124,8 @@ def test_a_malformed_request_is_an_invalid_argument(attacked: RunningServer) -> 
 
 
 @pytest.mark.parametrize(
-    "service", ["/\xff/", http2.SERVICE + "\xff", "\xff", "//\n\0/", "/" * 100]
+    "service",
+    ["/\xff/", http2.SERVICE + "\xff", "\xff", "//\n\0/", "/" * 100, "/" + http2.SERVICE],
 )
 def test_a_path_of_arbitrary_bytes_is_unimplemented(attacked: RunningServer, service: str) -> None:
     """Or the stream is closed, if it is not a path."""

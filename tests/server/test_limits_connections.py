@@ -331,6 +331,17 @@ def test_metadata_is_bounded_in_http1_1(server: RunningServer, size: float, stat
         assert (b'"resource_exhausted"' in answer) == (status == "429")
 
 
+def test_headers_count_as_long_as_their_call_lasts(serve: Serve) -> None:
+    """A call may wait long for its message. Each header takes more memory than its bytes."""
+    server = serve("--transport", "native", "--max-buffered-bytes", f"{1 << 20}")
+    fields = http2.headers("Count", size=6000)
+    with http2.connection(server.target) as link:
+        for stream in range(1, 301, 2):
+            link.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, stream, fields))
+        closed = server.wait_for_log("closed a connection", peer=http2.peer_of(link))
+    assert "max_buffered_bytes" in closed["reason"]
+
+
 def test_headers_far_beyond_the_limit_are_rejected_by_http(narrow: RunningServer) -> None:
     """Before their call begins."""
     with http2.connection(narrow.target) as link:

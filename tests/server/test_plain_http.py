@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from pathlib import Path
 from urllib.parse import quote
 
@@ -12,7 +13,7 @@ from bytepair_server.rpc.json import MAX_BYTES
 from conftest import Serve
 from support.keys import keys_toml
 from support.plain_http import ask
-from support.serving import RunningServer, write_config
+from support.serving import START_SECONDS, RunningServer, write_config
 
 COUNT = "/bytepair.v1.TokenizerService/Count"
 JSON = "application/json"
@@ -171,3 +172,14 @@ def test_a_call_over_its_quota_has_the_header_retry_after(serve: Serve, tmp_path
     assert answers[-1].status == 429
     assert 900 < int(answers[-1].headers["retry-after"]) <= 1000
     assert "retry-after" in answers[-1].headers["access-control-expose-headers"]
+
+
+def test_a_body_that_breaks_off_is_not_an_error_of_the_server(native: RunningServer) -> None:
+    host, _, port = native.target.rpartition(":")
+    head = f"POST {COUNT} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+    with socket.create_connection((host, int(port)), timeout=START_SECONDS) as link:
+        link.sendall(f"{head}content-length: 100\r\n\r\n".encode() + b'{"text": ')
+        link.shutdown(socket.SHUT_WR)
+        answer = b"".join(iter(lambda: link.recv(1 << 12), b""))
+    assert answer.startswith(b"HTTP/1.1 499 ")
+    assert b"the request cannot be read: the caller is gone" in answer

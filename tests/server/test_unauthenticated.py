@@ -6,18 +6,20 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import ExitStack
+from gzip import compress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
 import grpc
 import pytest
-from bytepair_server.transport.health import MAX_NAME_BYTES, MAX_WATCHES
+from bytepair_server.transport.health import MAX_NAME_BYTES, MAX_WATCHES, MAX_WATCHES_OF_PEER
 from conftest import Serve
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from support import http2
 from support.failures import read
 from support.keys import keys_toml
+from support.plain_http import ask
 from support.serving import START_SECONDS, RunningServer
 
 pytestmark = pytest.mark.slow  # it starts servers for few tests
@@ -25,8 +27,6 @@ pytestmark = pytest.mark.slow  # it starts servers for few tests
 KEY = "chat-key"
 MESSAGE = http2.message(http2.count("hello world" * 100))
 WATCH = health_pb2.HealthCheckRequest()
-#: Concurrent watches on one connection, of at most 1024.
-ON_EACH = MAX_WATCHES // 2
 
 
 @pytest.fixture(scope="module")
@@ -166,29 +166,74 @@ def watch(channel: grpc.Channel) -> Any:
     return call
 
 
+def test_a_connection_has_few_watches_and_leaves_room_for_others(keyed: RunningServer) -> None:
+    own = [("grpc.use_local_subchannel_pool", 1)]
+    with grpc.insecure_channel(keyed.target, options=own) as channel:
+        held = [watch(channel) for _ in range(MAX_WATCHES_OF_PEER)]
+        with pytest.raises(grpc.RpcError) as caught:
+            watch(channel)
+        assert read(caught.value).reason == "OVERLOADED"
+        watch(keyed.channel).cancel()
+        for call in held:
+            call.cancel()
+
+
+@pytest.mark.parametrize("rpc", ["Check", "Watch"])
+def test_no_large_message_to_the_health_service_is_inflated(
+    keyed: RunningServer, rpc: str, pytestconfig: pytest.Config
+) -> None:
+    """Nobody who sends one needs credentials."""
+    if pytestconfig.getoption("--transport") == "grpcio":
+        pytest.skip("gRPC's own library inflates")
+    bomb = compress(bytes(1 << 20))
+    framed = http2.message(bomb, compressed=True)
+    service = f"/{health.SERVICE_NAME}/"
+    with http2.connection(keyed.target, seconds=START_SECONDS) as link:
+        fields = http2.headers(rpc, service=service, encoding="gzip")
+        link.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, 1, fields))
+        link.sendall(http2.frame(http2.DATA, http2.END_STREAM, 1, framed))
+        assert http2.status(link) == "8"  # RESOURCE_EXHAUSTED
+    forms: dict[str, tuple[bytes, dict[str, str]]] = {
+        "application/grpc-web+proto": (framed, {"grpc_encoding": "gzip"}),
+        "application/connect+proto": (framed, {"connect_content_encoding": "gzip"}),
+        "application/proto": (bomb, {"content_encoding": "gzip"}),
+    }
+    del forms["application/connect+proto" if rpc == "Check" else "application/proto"]
+    for content_type, (body, how) in forms.items():
+        sent = ask(keyed.target, service + rpc, "POST", body, content_type=content_type, **how)
+        said = str(sent).lower()
+        # A message of unknown size is not even read.
+        errors = ("resource_exhausted", "grpc-status: 8", "is not a healthcheckrequest")
+        assert any(error in said for error in errors), content_type
+
+
 def test_health_watches_are_limited_and_a_closed_watch_frees_its_slot(keyed: RunningServer) -> None:
     own = [("grpc.use_local_subchannel_pool", 1)]
     with ExitStack() as stack:
-        channels = [
-            stack.enter_context(grpc.insecure_channel(keyed.target, options=own)) for _ in range(3)
+        *channels, last = [
+            stack.enter_context(grpc.insecure_channel(keyed.target, options=own))
+            for _ in range(MAX_WATCHES // MAX_WATCHES_OF_PEER + 1)
         ]
-        held = [watch(channel) for channel in channels[:2] for _ in range(ON_EACH - 1)]
-        held += [watch(channels[2]) for _ in range(2)]  # the last ones that are accepted
-        with pytest.raises(grpc.RpcError) as caught:
-            watch(channels[2])
-        refused = read(caught.value)
-        assert (refused.code, refused.reason) == (
-            grpc.StatusCode.RESOURCE_EXHAUSTED,
-            "OVERLOADED",
-        )
-        assert refused.retry_seconds == 10
-        checks: Any = health_pb2_grpc.HealthStub(channels[2])
+        held: list[Any] = []
+        # Each of its connection, and together of the server.
+        for channel in channels:
+            held += [watch(channel) for _ in range(MAX_WATCHES_OF_PEER)]
+        for channel in (channels[0], last):
+            with pytest.raises(grpc.RpcError) as caught:
+                watch(channel)
+            refused = read(caught.value)
+            assert (refused.code, refused.reason) == (
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                "OVERLOADED",
+            )
+            assert refused.retry_seconds == 10
+        checks: Any = health_pb2_grpc.HealthStub(last)
         assert checks.Check(WATCH).status == health_pb2.HealthCheckResponse.SERVING
         held.pop().cancel()
         until = monotonic() + START_SECONDS
         while True:
             try:
-                held.append(watch(channels[2]))
+                held.append(watch(last))
             except grpc.RpcError:
                 assert monotonic() < until
                 sleep(0.01)

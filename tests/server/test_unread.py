@@ -36,7 +36,6 @@ SMALL_ANSWER = 256
 #: Size of one answer.
 ANSWER_BYTES = MIB // 2
 COUNT = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
-HEALTH = "/grpc.health.v1.Health/"
 
 
 def long_ids() -> list[int]:
@@ -138,9 +137,8 @@ def test_an_answer_that_is_read_slowly_arrives_although_the_server_stops(serve: 
         http2.headers("EncodeStream", content_type="application/connect+proto"),
         http2.headers("EncodeStream", content_type="application/grpc-web+proto"),
         http2.headers("EncodeStream", content_type="application/json"),
-        http2.headers("Watch", service=HEALTH, content_type="application/connect+proto"),
     ],
-    ids=["unary", "stream", "connect", "connect stream", "web stream", "no stream", "watch"],
+    ids=["unary", "stream", "connect", "connect stream", "web stream", "no stream"],
 )
 def test_a_connection_with_the_most_incomplete_messages_is_closed(
     serve: Serve, headers: bytes

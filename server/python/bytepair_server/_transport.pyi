@@ -106,7 +106,7 @@ class Transport:
 
     def __new__(
         cls,
-        methods: Sequence[tuple[str, str, bool]],
+        methods: Sequence[tuple[str, str, bool, bool]],
         files: Sequence[tuple[str, Sequence[tuple[str, str]], bytes]],
         wake_fd: int,
         tls: tuple[bytes, bytes, bytes | None] | None,

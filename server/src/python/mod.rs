@@ -42,7 +42,7 @@ impl Transport {
     #[new]
     #[pyo3(signature = (methods, files, wake_fd, tls, **settings))]
     fn new(
-        methods: Vec<(String, String, bool)>,
+        methods: Vec<(String, String, bool, bool)>,
         files: Vec<(String, Pairs, Vec<u8>)>,
         wake_fd: RawFd,
         tls: Option<Tls>,
@@ -55,7 +55,7 @@ impl Transport {
         let methods = methods
             .into_iter()
             .enumerate()
-            .map(|(number, (path, kind, has_no_side_effects))| {
+            .map(|(number, (path, kind, has_no_side_effects, is_small))| {
                 let kind = read_kind(&kind)?;
                 Ok((
                     path,
@@ -63,6 +63,7 @@ impl Transport {
                         number,
                         kind,
                         has_no_side_effects,
+                        is_small,
                     },
                 ))
             })

@@ -53,6 +53,7 @@ pub fn shared(settings: Settings) -> Arc<Shared> {
                 number,
                 kind,
                 has_no_side_effects: true,
+                is_small: false,
             };
             ((*path).to_owned(), method)
         });

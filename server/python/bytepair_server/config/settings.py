@@ -304,8 +304,8 @@ class Settings(BaseModel):
     transport only."""
     # Four times the requests in flight, as ids take up to four times their text.
     max_buffered_bytes: MemoryBytes = 256 << 20
-    """Maximum bytes of unprocessed messages and unread answers of all connections. Beyond it, the
-    connection that holds the most is closed. Native transport only."""
+    """Maximum bytes of headers, unprocessed messages and unread answers of all connections. Beyond
+    it, the connection that holds the most is closed. Native transport only."""
     # Far above what ordinary clients cancel.
     max_abandoned_per_second: Natural = 1000
     """Maximum calls of one connection in a second that are cancelled or have no valid credentials.

@@ -4,6 +4,7 @@ is set."""
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Collection, Coroutine
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ from bytepair_server.transport.interface import Kind, Method, Status, StreamCall
 
 #: Maximum open watches of each worker: many times those of probes and proxies.
 MAX_WATCHES: Final = 1024
+#: Maximum of one connection: a probe needs one, and a proxy one for each of its clients.
+MAX_WATCHES_OF_PEER: Final = 64
 #: Suggested wait if there are as many.
 WATCH_RETRY_SECONDS: Final = 10.0
 
@@ -40,7 +43,8 @@ class Health:
         self._status: int = health_pb2.HealthCheckResponse.NOT_SERVING
         #: Set once, at the next change.
         self._changed = asyncio.Event()
-        self._watches = 0
+        #: The open watches by peer.
+        self._watches: Final = Counter[str]()
 
     def set(self, *, is_serving: bool) -> None:
         """Change the status of all services."""
@@ -53,8 +57,8 @@ class Health:
         """The RPCs of the service."""
         name = health.SERVICE_NAME
         return [
-            Method(f"{name}/Check", Kind.UNARY, self._check),
-            Method(f"{name}/Watch", Kind.SERVER_STREAM, self._watch),
+            Method(f"{name}/Check", Kind.UNARY, self._check, is_small=True),
+            Method(f"{name}/Watch", Kind.SERVER_STREAM, self._watch, is_small=True),
         ]
 
     def _check(self, incoming: UnaryCall) -> Coroutine[Any, Any, None] | None:
@@ -68,14 +72,19 @@ class Health:
 
     async def _watch(self, incoming: StreamCall) -> None:
         service = self._admit(incoming, await incoming.read())
-        if service is not None and self._watches >= MAX_WATCHES:
+        if service is None:
+            return
+        watches, peer = self._watches, incoming.peer
+        if watches[peer] >= MAX_WATCHES_OF_PEER or watches.total() >= MAX_WATCHES:
             _reject(incoming, Overloaded(WATCH_RETRY_SECONDS, "health watches"))
-        elif service is not None:
-            self._watches += 1
-            try:
-                await self._tell(incoming, service)
-            finally:
-                self._watches -= 1
+            return
+        watches[peer] += 1
+        try:
+            await self._tell(incoming, service)
+        finally:
+            watches[peer] -= 1
+            if not watches[peer]:
+                del watches[peer]
 
     async def _tell(self, incoming: StreamCall, service: str) -> None:
         last = None

@@ -149,12 +149,15 @@ class Method:
         handler: Takes a `UnaryCall` for `Kind.UNARY`, else a `StreamCall`. It ends the call and
             returns None, or returns a coroutine that will end it. So a small call costs no task.
         has_no_side_effects: Whether HTTP GET may call it.
+        is_small: Whether its messages have at most 16 KiB, compressed and inflated. The native
+            transport rejects larger ones before it inflates them.
     """
 
     path: str
     kind: Kind
     handler: Callable[[Any], Coroutine[Any, Any, None] | None] = field(repr=False)
     has_no_side_effects: bool = False
+    is_small: bool = False
 
 
 @dataclass(frozen=True, slots=True)

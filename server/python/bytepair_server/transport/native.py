@@ -67,7 +67,10 @@ class NativeTransport:
         self._loop: Final = asyncio.get_running_loop()
         self._open_until = 0.0  # the event loop's time
         self._native: Final = _transport.Transport(
-            [(each.path, str(each.kind), each.has_no_side_effects) for each in setup.methods],
+            [
+                (each.path, str(each.kind), each.has_no_side_effects, each.is_small)
+                for each in setup.methods
+            ],
             [(file.path, list(file.headers), file.content) for file in setup.files],
             self._wake,
             None if setup.tls is None else astuple(setup.tls),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -14,6 +15,8 @@ from bytepair_server.transport.interface import Kind, Method, Status, StreamCall
 #: Both versions have the same messages; only the package differs.
 SERVICE_NAMES: Final = (reflection.SERVICE_NAME, "grpc.reflection.v1.ServerReflection")
 _INVALID_ARGUMENT: Final = 3
+#: A stream without a message for this time ends.
+IDLE_SECONDS: Final = 60.0
 
 
 def methods(service_names: Sequence[str]) -> list[Method]:
@@ -32,7 +35,7 @@ def methods(service_names: Sequence[str]) -> list[Method]:
     }
 
     async def answer(incoming: StreamCall) -> None:
-        while (raw := await incoming.read()) is not None:
+        while (raw := await _read(incoming)) is not None:
             try:
                 request = reflection_pb2.ServerReflectionRequest.FromString(raw)
             except DecodeError:
@@ -47,8 +50,17 @@ def methods(service_names: Sequence[str]) -> list[Method]:
         await incoming.close()
 
     return [
-        Method(f"{name}/ServerReflectionInfo", Kind.BIDI_STREAM, answer) for name in SERVICE_NAMES
+        Method(f"{name}/ServerReflectionInfo", Kind.BIDI_STREAM, answer, is_small=True)
+        for name in SERVICE_NAMES
     ]
+
+
+async def _read(incoming: StreamCall) -> bytes | None:
+    """The next message; None at the end, or if none has come for too long."""
+    try:
+        return await asyncio.wait_for(incoming.read(), IDLE_SECONDS)
+    except TimeoutError:
+        return None
 
 
 def _file_of_v1() -> descriptor_pb2.FileDescriptorProto:
