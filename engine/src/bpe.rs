@@ -61,6 +61,16 @@ pub(crate) fn reject(text: &str, disallowed: &SpecialSet) -> Result<(), SpecialF
     }
 }
 
+/// Returns what is in a place; makes it on first use. Two threads may both make it: if one waited for
+/// the other, a child that is forked meanwhile would wait without end.
+fn made<T>(place: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
+    if let Some(found) = place.get() {
+        return found;
+    }
+    let made = make();
+    place.get_or_init(|| made)
+}
+
 impl Bpe {
     pub fn new(
         table: Arc<RankTable>,
@@ -92,8 +102,8 @@ impl Bpe {
     }
 
     pub fn fingerprint(&self) -> &str {
-        self.fingerprint
-            .get_or_init(|| fingerprint(self.table(), &self.pattern, &self.specials))
+        let make = || fingerprint(self.table(), &self.pattern, &self.specials);
+        made::<String>(&self.fingerprint, make)
     }
 
     pub fn table(&self) -> &RankTable {
@@ -236,8 +246,9 @@ impl Bpe {
     }
 
     pub(crate) fn lengths(&self) -> &Lengths {
-        self.lengths
-            .get_or_init(|| Lengths::of(self.table().iter().map(|(token, _)| token)))
+        made(&self.lengths, || {
+            Lengths::of(self.table().iter().map(|(token, _)| token))
+        })
     }
 
     /// Passes the ids of ordinary text to `sink`.
@@ -288,9 +299,7 @@ impl Bpe {
         ids.iter()
             .filter_map(|&id| self.token_bytes(id))
             .for_each(crate::probe::check);
-        let short_tokens = self
-            .short_tokens
-            .get_or_init(|| ShortTokens::of(self.table()));
+        let short_tokens = made(&self.short_tokens, || ShortTokens::of(self.table()));
         let mut joined = Joined::for_tokens(ids.len());
         let mut index = 0;
         loop {

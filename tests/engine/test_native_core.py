@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import pickle
 import random
+import signal
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum
+from functools import partial
 from itertools import product
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import bytepair_engine
@@ -212,3 +216,25 @@ def test_lists_from_before_a_fork_and_after_it_are_equal() -> None:
 
     assert are_equal(1)
     assert encoding.encode(text) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.parametrize("work", ["fingerprint", "decode"])
+def test_a_child_does_not_wait_for_what_a_thread_of_its_parent_makes(work: str) -> None:
+    """Some tables are made on first use. The child has no such thread."""
+    ids = range(20_000)
+    for number in range(10):
+        # Another size of the cache, so that it is another encoding.
+        encoding = bytepair_engine.get_encoding("o200k_base", cache_bytes=10_000_000 + number)
+        use = partial(getattr, encoding, work) if work == "fingerprint" else encoding.decode_bytes
+        arguments = () if work == "fingerprint" else (ids,)
+        thread = threading.Thread(target=use, args=arguments)
+        thread.start()
+        sleep(0.0003 * number)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            use(*arguments)
+            os._exit(0)
+        thread.join()
+        assert os.waitpid(child, 0)[1] == 0
