@@ -4,11 +4,13 @@ what the reference does."""
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from bytepair_engine.errors import SpecialTokenFound
 from bytepair_engine.pipeline.backend import PipelineBackend
+from bytepair_engine.pipeline.definition import AddedToken
 from bytepair_engine.pipeline.native import build
 from support.hard_text import HARD_CHARACTERS
 from support.random_pipelines import LETTERS, NAMES, random_pipeline
@@ -45,3 +47,22 @@ def test_random_pipelines(part: int) -> None:
                     rejected += 1
             assert found[0] == found[1], (SEED, text, allowed, disallowed, unit, pipeline)
     assert rejected > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strips", ["left_strip", "right_strip"])
+def test_white_space_beside_many_added_tokens_is_read_once(strips: str) -> None:
+    """Reading it again for each token would take half an hour."""
+    flags: dict[str, Any] = {strips: True}
+    token = AddedToken(content="\n", id=400, special=False, **flags)
+    pipeline = random_pipeline(random.Random(SEED))
+    pipeline = replace(pipeline, normalisers=(), pre_tokenizers=(), added=(token,))
+    core, reference = build(pipeline, 1 << 20), PipelineBackend(pipeline)
+    none = core.special_set(frozenset())
+    few, more = (core.count("\n" * size, none, none, None) for size in (3, 4))
+    none_there = reference.special_set(frozenset())
+    assert [few, more] == [
+        reference.count("\n" * size, none_there, none_there, None) for size in (3, 4)
+    ]
+    size = 3_000_000
+    assert core.count("\n" * size, none, none, None) == few + (size - 3) * (more - few)

@@ -80,10 +80,11 @@ impl AddedTokens {
             }
             if token.left_strip {
                 let taken = end.min(start); // white space may be within what was taken
-                start = text[..start].trim_end().len().max(taken);
+                start = taken + text[taken..start].trim_end().len();
             }
             if token.right_strip {
-                stop = text.len() - text[stop..].trim_start().len();
+                let from = stop.max(end); // up to there the token before it stripped white space
+                stop = text.len() - text[from..].trim_start().len();
             }
             if token.left_strip && stop == end {
                 continue; // as in `tokenizers`: the token before it stripped it
