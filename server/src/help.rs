@@ -96,7 +96,13 @@ fn no_rpc(path: &str, protocols: &Protocols) -> String {
 
 /// The share of the last segments of two paths, in percent, that is in what they begin and end with.
 fn likeness(a: &str, b: &str) -> usize {
-    let [a, b] = [a, b].map(|path| path.rsplit('/').next().unwrap_or_default().as_bytes());
+    let [a, b] = [a, b].map(|path| {
+        path.trim_end_matches('/')
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .as_bytes()
+    });
     let same = |(x, y): &(&u8, &u8)| x.eq_ignore_ascii_case(y);
     let head = zip(a, b).take_while(same).count();
     let rest = zip(a[head..].iter().rev(), b[head..].iter().rev());

@@ -98,6 +98,7 @@ def test_json_to_a_wrong_path_is_told_the_form_of_one(native: RunningServer, pat
     [
         ("/v1/count", COUNT),
         ("/bytepair.v1.TokenizerService/count", COUNT),
+        ("/bytepair.v1.TokenizerService/Count/", COUNT),
         ("/bytepair.v1.TokenizerService/CountTokens", COUNT),
         ("/bytepair.v1.TokenizerService/Cuont?a=b", COUNT),
         ("/bytepair.v1.TokenizerService/CountChat", "/bytepair.v1.ChatService/CountChat"),

@@ -51,9 +51,10 @@ fn has_utf8(text: &Bound<'_, PyString>) -> bool {
 
 /// Returns the error for a text with a lone surrogate.
 fn lone_surrogate(text: &Bound<'_, PyString>) -> Option<PyErr> {
-    let encoded = text
-        .call_method1("encode", ("utf-8", "surrogatepass"))
-        .ok()?;
+    // A subclass may have a method of its own.
+    let string = text.py().get_type::<PyString>();
+    let args = (text, "utf-8", "surrogatepass");
+    let encoded = string.call_method1("encode", args).ok()?;
     let bytes = encoded.cast::<PyBytes>().ok()?.as_bytes();
     let offset = from_utf8(bytes).err()?.valid_up_to();
     let args = (offset, "lone surrogate");

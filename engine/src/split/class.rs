@@ -101,10 +101,21 @@ pub struct Seen {
 /// Returns the character that starts at byte `i` of valid UTF-8; None at the end.
 #[inline(always)]
 pub fn char_at(text: &[u8], i: usize) -> Option<Seen> {
-    let &byte = text.get(i)?;
-    let first = byte as u32;
+    text.get(i)?;
+    let (code_point, len) = decode(text, i);
+    Some(Seen {
+        class: class_of(code_point),
+        len,
+        code_point,
+    })
+}
+
+/// Returns the code point and the length of the character that starts at byte `i`, inside valid UTF-8.
+#[inline(always)]
+pub fn decode(text: &[u8], i: usize) -> (u32, usize) {
+    let first = text[i] as u32;
     let low = |k: usize| text.get(i + k).map_or(0, |&b| b as u32 & 0x3f);
-    let (code_point, len) = match byte {
+    match first {
         ..0x80 => (first, 1),
         0x80..0xe0 => ((first & 0x1f) << 6 | low(1), 2),
         0xe0..0xf0 => ((first & 0x0f) << 12 | low(1) << 6 | low(2), 3),
@@ -112,12 +123,7 @@ pub fn char_at(text: &[u8], i: usize) -> Option<Seen> {
             (first & 0x07) << 18 | low(1) << 12 | low(2) << 6 | low(3),
             4,
         ),
-    };
-    Some(Seen {
-        class: class_of(code_point),
-        len,
-        code_point,
-    })
+    }
 }
 
 /// Returns the end of the longest run of characters of `set` from byte `i`.

@@ -3,6 +3,7 @@
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
 use super::first::{First, NOWHERE};
+use crate::split::class::decode;
 
 /// What the first byte of a character says: not in the set, in the set, or undecided.
 const OUT: u8 = 0;
@@ -135,21 +136,6 @@ pub fn first_bytes(class: &ClassUnicode) -> First {
         bytes[first(range.start())..=first(range.end())].fill(true);
     }
     bytes
-}
-
-/// Returns the code point at `at`, which must be inside valid UTF-8, and its length in bytes.
-pub fn decode(text: &[u8], at: usize) -> (u32, usize) {
-    let low = |k: usize| text[at + k] as u32 & 0x3f;
-    let first = text[at] as u32;
-    match first {
-        0..0x80 => (first, 1),
-        0x80..0xe0 => ((first & 0x1f) << 6 | low(1), 2),
-        0xe0..0xf0 => ((first & 0x0f) << 12 | low(1) << 6 | low(2), 3),
-        _ => (
-            (first & 0x07) << 18 | low(1) << 12 | low(2) << 6 | low(3),
-            4,
-        ),
-    }
 }
 
 /// Returns the start of the character that ends at `at`, which must not be 0.

@@ -6,6 +6,7 @@ use regex_syntax::hir::ClassUnicode;
 use super::ast::Assertion;
 use super::char_set;
 use super::program::{Instruction, Pc};
+use crate::split::class::decode;
 
 /// The bytes that a match from some instruction can start with, or more; and `END`, the end of the
 /// text.
@@ -154,7 +155,7 @@ fn excludes(
     match &instructions[pc as usize] {
         Instruction::Fail => true,
         Instruction::Literal { bytes, .. } => {
-            let (code_point, _) = char_set::decode(bytes, 0);
+            let (code_point, _) = decode(bytes, 0);
             char::from_u32(code_point).is_some_and(|c| !super::property::contains(class, c))
         }
         Instruction::Class { set, .. } => disjoint(*set),
