@@ -167,11 +167,14 @@ class Endless:
     def __init__(self, executor: Executor, caller: str, size: int = LARGE) -> None:
         self.stopped, self.begun = threading.Event(), threading.Event()
         self.task = asyncio.ensure_future(executor.run(caller, size, self._run))
+        self.seconds = 0.0  # of CPU time
 
     def _run(self) -> str:
         self.begun.set()
+        began = thread_time()
         while not self.stopped.is_set():
             cancel.check()
+        self.seconds = thread_time() - began
         return "stopped"
 
     async def begins(self) -> None:
@@ -217,6 +220,7 @@ def test_turns_are_shared_by_time_and_not_by_the_size_of_requests() -> None:
         assert await executor.run("b", 1 << 30, work) == 7
         small.stopped.set()
         await small.task
+        assert small.seconds < 10 * 5 * TURN_SECONDS  # of which it needs one or two
 
     with_executor(1, use)
 

@@ -51,7 +51,7 @@ UNTRIED_SECONDS: Final = 0.02
 MAX_REMEMBERED: Final = 1024
 #: Time after which a running request lets waiting ones run, at its next check for cancellation.
 TURN_SECONDS: Final = 0.02
-#: Queue cost of each further turn, in bytes like request sizes.
+#: Queue cost of a turn, in bytes like request sizes; the first of a smaller request costs its size.
 TURN_BYTES: Final = 1 << 20
 #: Maximum paused requests. Each keeps its thread and its partial result.
 MAX_PAUSED: Final = 16
@@ -119,15 +119,15 @@ class Executor:
         return len(self._queue) + sum(not job.began for job in self._given)
 
     async def run(self, caller: str, size: int, function: Callable[..., T], *args: object) -> T:
-        """Call `function` on a thread, fairly between callers by the `size` of their requests in
-        bytes. Returns its result and raises what it raises.
+        """Call `function` on a thread, fairly between callers: by the `size` of small requests in
+        bytes, by the time of large ones. Returns its result and raises what it raises.
 
         If the awaiting task is cancelled, a waiting function is never called, and the engine's work
         for a running one is cancelled.
         """
         result = asyncio.get_running_loop().create_future()
         job = _Job(partial(function, *args), caller, result, self._wait_for_turn)
-        self._queue.put(caller, max(1, size), job)
+        self._queue.put(caller, min(max(1, size), TURN_BYTES), job)
         self._advance()
         try:
             answer: T = await result
