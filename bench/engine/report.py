@@ -39,6 +39,8 @@ ROUNDS = 7
 MEGABYTE = 1_000_000
 #: The first word of the Unicode names of most letters of a text, and the name of its language.
 SCRIPTS = {"HIRAGANA": "Japanese", "HANGUL": "Korean", "THAI": "Thai", "DEVANAGARI": "Hindi"}
+#: Words that are a fifth of English prose.
+COMMON = frozenset(("the", "of", "and", "to", "a", "in", "is", "it", "that"))
 Row = tuple[str, str, str]
 
 
@@ -101,14 +103,17 @@ def new_text(name: str, engines: dict[str, dict[str, Work]], texts: Sequence[Pat
 
 
 def language_of(text: str) -> str | None:
-    """Return the language of a text, by its letters; None for code, and for languages without a
-    row."""
+    """Return the language of a text, by its letters, and English by its words; None for code and
+    data, and for languages without a row."""
     letters = Counter(unicodedata.name(c, "").partition(" ")[0] for c in text if c.isalpha())
     for script, language in SCRIPTS.items():
         if letters[script] > 0.2 * letters.total():
             return language
-    prose = sum(c.isascii() and (c.isalpha() or c in " ,.;\n'") for c in text)
-    return "English" if prose > 0.95 * len(text) else None
+    words = text.lower().split()
+    is_english = sum(map(COMMON.__contains__, words)) > 0.12 * len(words)
+    # Descriptions in YAML or JSON have these words too, between signs and indentation.
+    is_prose = sum(letters.values()) > 0.6 * len(text)
+    return "English" if is_english and is_prose else None
 
 
 def seen_text(name: str, engines: dict[str, dict[str, Work]], texts: Sequence[Path]) -> list[Row]:
