@@ -286,7 +286,11 @@ async fn answer(
     let response = async {
         let mut parts = parts.clone();
         if headers::is_gzip(&parts.headers) {
-            body = inflated(&mut parts, body, most).await?;
+            let deadline = deadline(&parts.headers);
+            body = within(deadline, pin!(inflated(&mut parts, body, most))).await?;
+            if let Some(deadline) = deadline {
+                shorten(&mut parts.headers, deadline);
+            }
         }
         Ok(pass_on(shared, parts, body).await)
     };

@@ -305,7 +305,7 @@ def test_a_message_of_unstated_size_is_limited_in_the_same_way(
         transfer_encoding="chunked",
     )
     assert answer.status == 400
-    assert f'"message":"{field} has more than '.encode() in answer.body
+    assert f'"message":"{field}: more than '.encode() in answer.body
     server.wait_for_metric("bytepair_errors_total", before + 1, **counted)
 
 

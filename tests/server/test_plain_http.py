@@ -184,3 +184,16 @@ def test_a_body_that_breaks_off_is_not_an_error_of_the_server(native: RunningSer
         answer = b"".join(iter(lambda: link.recv(1 << 12), b""))
     assert answer.startswith(b"HTTP/1.1 499 ")
     assert b"the request cannot be read: the caller is gone" in answer
+
+
+def test_a_compressed_body_that_stalls_fails_at_its_timeout(native: RunningServer) -> None:
+    host, _, port = native.target.rpartition(":")
+    head = (
+        f"POST {COUNT} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+        "content-encoding: gzip\r\nconnect-timeout-ms: 300\r\ncontent-length: 100\r\n\r\n"
+    )
+    with socket.create_connection((host, int(port)), timeout=20) as link:
+        link.sendall(head.encode() + b"\x1f\x8b")
+        answer = link.recv(1 << 12)
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"deadline_exceeded" in answer
