@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
 use connectrpc::codec::CodecFormat;
-use connectrpc::compression::{CompressionProvider, CompressionRegistry, GzipProvider};
+use connectrpc::compression::{CompressionProvider, CompressionRegistry};
 use connectrpc::dispatcher::{RequestStream, StreamingResult, UnaryResult};
 use connectrpc::{
     CompressionPolicy, ConnectError, ConnectRpcBody, ConnectRpcService, DeadlinePolicy, Dispatcher,
@@ -90,11 +90,11 @@ impl Requests {
 }
 
 /// gzip for the library, whose own reads only the first member of a message.
-struct Gzip(GzipProvider);
+struct Gzip;
 
 impl CompressionProvider for Gzip {
     fn name(&self) -> &'static str {
-        self.0.name()
+        "gzip"
     }
 
     fn compress(&self, data: &[u8]) -> Result<Bytes, ConnectError> {
@@ -137,7 +137,7 @@ impl Protocols {
             let limits = Limits::default()
                 .with_max_request_body_size(most + PREFIX_BYTES)
                 .with_max_message_size(most);
-            let gzip = CompressionRegistry::new().register(Gzip(GzipProvider::default()));
+            let gzip = CompressionRegistry::new().register(Gzip);
             let policy = CompressionPolicy::default().with_min_size(COMPRESS_FROM_BYTES);
             ConnectRpcService::new(calling.clone())
                 .with_limits(limits)

@@ -1,7 +1,6 @@
 //! The messages in a request body of gRPC or of a stream, each with a prefix of five bytes.
 
 use std::future::poll_fn;
-
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
