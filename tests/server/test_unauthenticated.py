@@ -215,7 +215,7 @@ def test_health_watches_are_limited_and_a_closed_watch_frees_its_slot(keyed: Run
             for _ in range(MAX_WATCHES // MAX_WATCHES_OF_PEER + 1)
         ]
         held: list[Any] = []
-        # Each of its connection, and together of the server.
+        # Each connection has its maximum, and together they have the server's.
         for channel in channels:
             held += [watch(channel) for _ in range(MAX_WATCHES_OF_PEER)]
         for channel in (channels[0], last):

@@ -15,8 +15,8 @@ const WAYS: usize = 4;
 /// Number of sets after the first insertion.
 const FIRST_SETS: usize = 1 << 6;
 
-/// Maximum number of slots of the long cache that are searched: whoever knows the hash can write
-/// many pieces that share one.
+/// Maximum number of slots of the long cache in one search. The hash function is public, so a text
+/// can have many pieces with equal hashes.
 const MAX_PROBES: usize = 16;
 
 /// Number of slots of the long cache after the first insertion.

@@ -79,7 +79,7 @@ def _certificate_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _mode(value: str) -> str:
     if not _MODE.fullmatch(value):
-        raise ValueError('must be three octal digits in quotes, such as "660"')
+        raise ValueError('must be a string of three octal digits, such as "660"')
     return value
 
 
@@ -195,7 +195,7 @@ class Settings(BaseModel):
     """Answer gRPC health only to known callers. Off: probes need no credentials."""
     # The user of the server's process only.
     unix_socket_mode: Annotated[str, AfterValidator(_mode)] = "0600"
-    """Octal permissions, in quotes, of the socket's file, if grpc_address is unix:/path."""
+    """Octal permissions of the socket's file, in TOML a string, if grpc_address is unix:/path."""
     disallowed_special_floor: Literal["AS_TEXT", "REJECT"] = "AS_TEXT"
     """The least strict disallowed_special that a request may choose. REJECT: special tokens in text
     are always an error; a streamed count that ends at its limit does not see later ones."""

@@ -20,7 +20,7 @@ from bytepair_server.transport.interface import Kind, Method, Status, StreamCall
 
 #: Maximum open watches of each worker: many times those of probes and proxies.
 MAX_WATCHES: Final = 1024
-#: Maximum of one connection: a probe needs one, and a proxy one for each of its clients.
+#: Maximum open watches of one connection: a probe needs one, and a proxy one for each client.
 MAX_WATCHES_OF_PEER: Final = 64
 #: Suggested wait if there are as many.
 WATCH_RETRY_SECONDS: Final = 10.0
