@@ -97,6 +97,17 @@ def test_no_server_at_the_target(clients: Clients) -> None:
     assert caught.value.reason is None
 
 
+def test_a_new_client_tries_at_once_after_another_failed(
+    clients: Clients, serve: Serve, tmp_path: Path
+) -> None:
+    socket = f"unix:{tmp_path}/s"
+    first = clients(socket, encoding="cl100k_base", max_attempts=1)
+    with pytest.raises(Unavailable, match="No such file"):
+        first.count("text")
+    serve("--grpc-address", socket)
+    assert clients(socket, encoding="cl100k_base", max_attempts=1).count("text") == 1
+
+
 def test_a_name_that_no_host_can_have(clients: Clients) -> None:
     for target in ("no..host:1", f"{'a' * 64}.invalid:1"):
         with pytest.raises(Unavailable, match=f"no answer from {target}"):

@@ -207,6 +207,8 @@ def channel_arguments(
     arguments: list[tuple[str, str | int]] = [
         ("grpc.service_config", _SERVICE_CONFIG),
         ("grpc.enable_retries", 0),  # `_base` says why
+        # Otherwise a new client fails while another of the process waits to reconnect.
+        ("grpc.use_local_subchannel_pool", 1),
         ("grpc.initial_reconnect_backoff_ms", round(RECONNECT_INITIAL_BACKOFF_S * 1000)),
         ("grpc.max_reconnect_backoff_ms", round(RECONNECT_MAX_BACKOFF_S * 1000)),
         ("grpc.max_send_message_length", max_request_bytes),
