@@ -32,15 +32,7 @@ pub enum Node {
     Concat(Vec<Node>),
     /// The leftmost branch that leads to a match.
     Alternation(Vec<Node>),
-    Repeat {
-        node: Box<Node>,
-        min: u32,
-        /// None for no upper bound.
-        max: Option<u32>,
-        greed: Greed,
-        /// Position of the quantifier in the pattern, in characters.
-        position: usize,
-    },
+    Repeat(Repeat),
     /// The first match of the body, without backtracking into it.
     Atomic(Box<Node>),
     Ahead {
@@ -55,6 +47,17 @@ pub enum Node {
     Assertion(Assertion),
 }
 
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    pub node: Box<Node>,
+    pub min: u32,
+    /// None for no upper bound.
+    pub max: Option<u32>,
+    pub greed: Greed,
+    /// Position of the quantifier in the pattern, in characters.
+    pub position: usize,
+}
+
 impl Node {
     /// Returns whether the node can match the empty string.
     pub fn is_nullable(&self) -> bool {
@@ -63,7 +66,7 @@ impl Node {
             Node::Class(_) => false,
             Node::Concat(nodes) => nodes.iter().all(Node::is_nullable),
             Node::Alternation(nodes) => nodes.iter().any(Node::is_nullable),
-            Node::Repeat { node, min, .. } => *min == 0 || node.is_nullable(),
+            Node::Repeat(repeat) => repeat.min == 0 || repeat.node.is_nullable(),
             Node::Atomic(node) => node.is_nullable(),
         }
     }
@@ -86,9 +89,8 @@ impl Node {
                     nodes.iter().for_each(|node| node.starts(out));
                 }
             }
-            Node::Repeat { node, .. } | Node::Atomic(node) | Node::Ahead { node, .. } => {
-                node.starts(out);
-            }
+            Node::Repeat(repeat) => repeat.node.starts(out),
+            Node::Atomic(node) | Node::Ahead { node, .. } => node.starts(out),
             Node::Empty | Node::Behind { .. } | Node::Assertion(_) => {}
         }
     }

@@ -5,7 +5,7 @@
 
 use regex_syntax::hir::ClassUnicode;
 
-use super::ast::{Greed, Node};
+use super::ast::{Greed, Node, Repeat};
 
 const MAX_SEQUENCES: usize = 64;
 const MAX_LENGTH: usize = 64;
@@ -24,13 +24,13 @@ pub fn sequences(node: &Node) -> Option<Vec<Vec<ClassUnicode>>> {
             let branches = nodes.iter().map(sequences).collect::<Option<Vec<_>>>()?;
             branches.concat()
         }
-        Node::Repeat {
+        Node::Repeat(Repeat {
             node,
             min,
             max: Some(max),
             greed: Greed::Greedy,
             ..
-        } if min == max && *min as usize <= MAX_LENGTH => {
+        }) if min == max && *min as usize <= MAX_LENGTH => {
             let part = sequences(node)?;
             (0..*min).try_fold(vec![Vec::new()], |joined, _| product(&joined, &part))?
         }

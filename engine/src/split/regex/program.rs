@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use regex_syntax::hir::ClassUnicode;
 
-use super::ast::{Assertion, Greed, Node, single_of};
+use super::ast::{Assertion, Greed, Node, Repeat, single_of};
 use super::char_set::CharSet;
 use super::first::{self, END, First};
 use crate::split::PatternFault;
@@ -166,18 +166,11 @@ impl Compiler {
             }
             Node::Concat(nodes) => self.emit_sequence(nodes, next),
             Node::Alternation(nodes) => self.emit_alternation(nodes, next),
-            Node::Repeat {
-                node,
-                min,
-                max,
-                greed,
-                ..
-            } => match &**node {
-                Node::Class(class) if *greed != Greed::Lazy => {
-                    let possessive = *greed == Greed::Possessive;
-                    self.emit_run(class, *min, *max, possessive, next)
+            Node::Repeat(repeat) => match &*repeat.node {
+                Node::Class(class) if repeat.greed != Greed::Lazy => {
+                    self.emit_run(class, repeat, next)
                 }
-                _ => self.emit_repeat(node, *min, *max, *greed == Greed::Lazy, next),
+                _ => self.emit_repeat(repeat, next),
             },
             Node::Atomic(node) => {
                 let body = self.emit(node, 1)?;
@@ -267,56 +260,44 @@ impl Compiler {
     fn emit_run(
         &mut self,
         class: &ClassUnicode,
-        min: u32,
-        max: Option<u32>,
-        possessive: bool,
+        repeat: &Repeat,
         next: Pc,
     ) -> Result<Pc, PatternFault> {
-        self.grow(max.unwrap_or(min) as usize)?;
+        self.grow(repeat.max.unwrap_or(repeat.min) as usize)?;
         let set = self.sets.number(class);
         self.add(Instruction::Run {
             set,
-            min,
-            max: max.unwrap_or(u32::MAX),
-            possessive,
+            min: repeat.min,
+            max: repeat.max.unwrap_or(u32::MAX),
+            possessive: repeat.greed == Greed::Possessive,
             next,
         })
     }
 
-    fn emit_repeat(
-        &mut self,
-        node: &Node,
-        min: u32,
-        max: Option<u32>,
-        lazy: bool,
-        next: Pc,
-    ) -> Result<Pc, PatternFault> {
-        let order = |round: Pc| {
-            if lazy {
-                vec![next, round]
-            } else {
-                vec![round, next]
-            }
+    fn emit_repeat(&mut self, repeat: &Repeat, next: Pc) -> Result<Pc, PatternFault> {
+        let order = |round: Pc| match repeat.greed {
+            Greed::Lazy => vec![next, round],
+            Greed::Greedy | Greed::Possessive => vec![round, next],
         };
         let mut entry = next;
-        match max {
+        match repeat.max {
             None => {
                 let head = self.add_choice(Vec::new())?;
-                let round = self.emit(node, head)?;
+                let round = self.emit(&repeat.node, head)?;
                 if let Instruction::Choice(choice) = &mut self.instructions[head as usize] {
                     choice.branches = order(round);
                 }
                 entry = head;
             }
             Some(max) => {
-                for _ in min..max {
-                    let round = self.emit(node, entry)?;
+                for _ in repeat.min..max {
+                    let round = self.emit(&repeat.node, entry)?;
                     entry = self.add_choice(order(round))?;
                 }
             }
         }
-        for _ in 0..min {
-            entry = self.emit(node, entry)?;
+        for _ in 0..repeat.min {
+            entry = self.emit(&repeat.node, entry)?;
         }
         Ok(entry)
     }

@@ -1,6 +1,6 @@
 //! Quantifiers: `?`, `*`, `+` and braces, with their lazy and possessive forms.
 
-use super::ast::{Greed, Node};
+use super::ast::{Greed, Node, Repeat};
 use super::parser::Parser;
 use crate::split::PatternFault;
 
@@ -29,13 +29,13 @@ impl Parser<'_> {
                 "a repeat follows a repeat: put the first into a group",
             ));
         }
-        let repeat = Node::Repeat {
+        let repeat = Node::Repeat(Repeat {
             node: Box::new(node),
             min,
             max,
             greed: if is_lazy { Greed::Lazy } else { Greed::Greedy },
             position: self.offset + position,
-        };
+        });
         Ok(if is_possessive {
             Node::Atomic(Box::new(repeat))
         } else {

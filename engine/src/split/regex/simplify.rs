@@ -3,7 +3,7 @@
 //! Afterwards no body of a repeat with a bound above one, or without a bound, can be empty, and
 //! every possessive repeat is one of a single character.
 
-use super::ast::{Greed, Node, alternation, concat};
+use super::ast::{Greed, Node, Repeat, alternation, concat};
 use crate::split::PatternFault;
 
 pub fn simplify(node: Node) -> Result<Node, PatternFault> {
@@ -16,13 +16,7 @@ pub fn simplify(node: Node) -> Result<Node, PatternFault> {
             let nodes = nodes.into_iter().map(simplify);
             alternation(united(nodes.collect::<Result<_, _>>()?))
         }
-        Node::Repeat {
-            node,
-            min,
-            max,
-            greed,
-            position,
-        } => repeat(simplify(*node)?, min, max, greed, position)?,
+        Node::Repeat(part) => repeat(part)?,
         Node::Atomic(node) => atomic(simplify(*node)?),
         Node::Ahead { node, negative } => Node::Ahead {
             node: Box::new(simplify(*node)?),
@@ -45,48 +39,34 @@ fn united(mut nodes: Vec<Node>) -> Vec<Node> {
     nodes
 }
 
-fn repeat(
-    mut node: Node,
-    mut min: u32,
-    max: Option<u32>,
-    greed: Greed,
-    position: usize,
-) -> Result<Node, PatternFault> {
-    if max == Some(0) {
+fn repeat(mut part: Repeat) -> Result<Node, PatternFault> {
+    *part.node = simplify(*part.node)?;
+    if part.max == Some(0) {
         return Ok(Node::Empty);
     }
-    if (min, max) == (1, Some(1)) {
-        return Ok(node);
+    if (part.min, part.max) == (1, Some(1)) {
+        return Ok(*part.node);
     }
-    if node.is_nullable() && max != Some(1) {
+    if part.node.is_nullable() && part.max != Some(1) {
         // The continuation after an empty round is also tried without that round.
-        let fuller = if greed == Greed::Lazy {
-            None
-        } else {
-            nonempty(&node)
+        let fuller = match part.greed {
+            Greed::Lazy => None,
+            Greed::Greedy | Greed::Possessive => nonempty(&part.node),
         };
-        node = fuller.ok_or_else(|| PatternFault {
-            position,
+        *part.node = fuller.ok_or_else(|| PatternFault {
+            position: part.position,
             problem: "a repeat of what can be empty, unless it is empty as a last resort".into(),
         })?;
-        min = 0;
+        part.min = 0;
     }
-    Ok(Node::Repeat {
-        node: Box::new(node),
-        min,
-        max,
-        greed,
-        position,
-    })
+    Ok(Node::Repeat(part))
 }
 
 fn atomic(mut node: Node) -> Node {
     match &mut node {
         Node::Class(_) | Node::Empty => node,
-        Node::Repeat {
-            node: body, greed, ..
-        } if *greed != Greed::Lazy && matches!(**body, Node::Class(_)) => {
-            *greed = Greed::Possessive;
+        Node::Repeat(part) if part.greed != Greed::Lazy && matches!(*part.node, Node::Class(_)) => {
+            part.greed = Greed::Possessive;
             node
         }
         _ => Node::Atomic(Box::new(node)),
@@ -117,19 +97,11 @@ fn nonempty(node: &Node) -> Option<Node> {
             branches.push(nonempty(last)?);
             Some(alternation(branches))
         }
-        Node::Repeat {
-            node,
-            min,
-            max,
-            greed: Greed::Greedy,
-            position,
-        } => Some(Node::Repeat {
-            node: Box::new(nonempty(node)?),
-            min: (*min).max(1),
-            max: *max,
-            greed: Greed::Greedy,
-            position: *position,
-        }),
+        Node::Repeat(part) if part.greed == Greed::Greedy => Some(Node::Repeat(Repeat {
+            node: Box::new(nonempty(&part.node)?),
+            min: part.min.max(1),
+            ..*part
+        })),
         _ => None,
     }
 }
