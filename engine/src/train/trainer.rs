@@ -102,11 +102,10 @@ impl Trainer {
         let pair = pairs.pair(slot);
         match ties {
             Ties::Lowest => key(pair.left, pair.right),
-            Ties::FirstSeen => pairs
-                .positions(pair.list)
-                .first()
-                .copied()
-                .map_or(u64::MAX, u64::from),
+            Ties::FirstSeen => {
+                let first = pairs.positions(pair.list).first();
+                first.map_or(u64::MAX, |&at| u64::from(at))
+            }
         }
     }
 
@@ -189,16 +188,11 @@ impl Trainer {
     fn update(&mut self, rewrite: &Rewrite, sides: &mut Sides) {
         let (left, right, token) = (rewrite.left, rewrite.right, rewrite.token);
         let first = self.pairs.len();
-        let mut lists = Vec::new();
-        sides.left.lists(&mut self.pairs, &mut lists);
-        for (&before, &list) in sides.left.ids.iter().zip(&lists) {
-            let count = sides.left.weight(before);
+        for (before, count, list) in sides.left.grouped(&mut self.pairs) {
             self.pairs.adjust(before, left, -count);
             self.pairs.add(before, token, count, list);
         }
-        sides.right.lists(&mut self.pairs, &mut lists);
-        for (&after, &list) in sides.right.ids.iter().zip(&lists) {
-            let count = sides.right.weight(after);
+        for (after, count, list) in sides.right.grouped(&mut self.pairs) {
             self.pairs.adjust(right, after, -count);
             self.pairs.add(token, after, count, list);
         }

@@ -34,7 +34,7 @@ pub struct Side {
     /// By id: number of occurrences; then the index for the next of them.
     number: Vec<u32>,
     /// The ids that occurred.
-    pub ids: Vec<u32>,
+    ids: Vec<u32>,
     /// The occurrences: the id, and the start of the new pair.
     found: Vec<(u32, u32)>,
 }
@@ -62,18 +62,13 @@ impl Side {
         self.found.push((id, at));
     }
 
-    pub fn weight(&self, id: u32) -> i64 {
-        self.weight[id as usize]
-    }
-
-    /// Store the positions grouped by id; `lists` gets the list of each id, in the order of `ids`.
-    pub fn lists(&mut self, pairs: &mut Pairs, lists: &mut Vec<List>) {
-        lists.clear();
+    /// Store the positions grouped by id. Returns each id with its weight and its list.
+    pub fn grouped(&mut self, pairs: &mut Pairs) -> Vec<(u32, i64, List)> {
         let mut start = 0;
         let mut spans = Vec::with_capacity(self.ids.len());
         for &id in &self.ids {
             let number = std::mem::replace(&mut self.number[id as usize], start);
-            spans.push((start as usize, number as usize));
+            spans.push((id, start as usize, number as usize));
             start += number;
         }
         let mut positions = vec![0; self.found.len()];
@@ -83,11 +78,10 @@ impl Side {
             *next += 1;
         }
         let chunk = pairs.keep(positions.into());
-        lists.extend(
-            spans
-                .into_iter()
-                .map(|(start, len)| List::new(chunk, start, len)),
-        );
+        let spans = spans.into_iter();
+        spans
+            .map(|(id, start, len)| (id, self.weight[id as usize], List::new(chunk, start, len)))
+            .collect()
     }
 }
 
@@ -118,11 +112,8 @@ impl Words {
     ///
     /// None if there are more bytes than positions.
     pub fn new(counts: &Counts, byte_ids: &[u32; 256]) -> Option<Self> {
-        let slots = 1 + counts
-            .iter()
-            .filter(|(word, _)| word.len() > 1)
-            .map(|(word, _)| word.len() + 1)
-            .sum::<usize>();
+        let long = || counts.iter().filter(|(word, _)| word.len() > 1);
+        let slots = 1 + long().map(|(word, _)| word.len() + 1).sum::<usize>();
         if slots > INVALID as usize {
             return None;
         }
@@ -130,7 +121,7 @@ impl Words {
             slots: Vec::with_capacity(slots),
             weights: Vec::with_capacity(counts.len()),
         };
-        for (word, count) in counts.iter().filter(|(word, _)| word.len() > 1) {
+        for (word, count) in long() {
             let number = words.weights.len() as u32;
             words.weights.push(count as i64);
             let tokens = word.iter().map(|&byte| byte_ids[byte as usize]);
@@ -195,10 +186,8 @@ impl Words {
                 continue;
             }
             let at = position as usize;
-            let (middle, end) = (
-                at + rewrite.left_len,
-                at + rewrite.left_len + rewrite.right_len,
-            );
+            let middle = at + rewrite.left_len;
+            let end = middle + rewrite.right_len;
             let weight = self.weights[self.slots[at].word as usize];
             self.slots[at].id = token;
             self.slots[middle].id = INVALID;
