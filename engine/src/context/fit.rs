@@ -18,8 +18,6 @@
 //! of white space has two ends that depend on what follows, the last one and the last place where
 //! the pattern could stop. So x is a bound as soon as no token that may start so early reaches it.
 
-use std::ops::Range;
-
 use crate::bpe::Bpe;
 use crate::cancel;
 use crate::context::concatenated::Concatenated;
@@ -108,13 +106,7 @@ impl Bpe {
                 if count > budget {
                     return self.search_group(start, budget, group, checkpoints);
                 }
-                let from = if group.len() > 1 {
-                    group[group.len() - 2]
-                } else {
-                    last.place
-                };
-                let end = group[group.len() - 1];
-                checkpoints.push(self.checkpoint(start, last, from..end, count));
+                checkpoints.push(self.checkpoint(start, last, group, count));
             }
         }
         None
@@ -139,14 +131,13 @@ impl Bpe {
                 group = half;
                 continue;
             }
-            let (from, end) = (half[half.len() - 2], half[half.len() - 1]);
-            checkpoints.push(self.checkpoint(start, last, from..end, count));
+            checkpoints.push(self.checkpoint(start, last, half, count));
             group = rest;
         }
         for &end in group {
             let last = checkpoints[checkpoints.len() - 1];
             let count = last.count + self.count_pieces(text.as_bytes(), last.place, &[end]);
-            let next = self.checkpoint(start, last, last.place..end, count);
+            let next = self.checkpoint(start, last, &[end], count);
             if count <= budget {
                 checkpoints.push(next);
                 continue;
@@ -291,16 +282,18 @@ impl Bpe {
             .unwrap_or(0)
     }
 
-    /// The checkpoint at the end of a pre-token; valid no earlier than `last`.
+    /// The checkpoint at the end of the pre-tokens that follow `last`, with these ends; valid no
+    /// earlier than `last`.
     fn checkpoint(
         &self,
         part: Start<'_>,
         last: Checkpoint,
-        pre_token: Range<usize>,
+        ends: &[usize],
         count: usize,
     ) -> Checkpoint {
         let bytes = part.text.as_bytes();
-        let Range { start, end } = pre_token;
+        let end = ends[ends.len() - 1];
+        let start = ends.iter().rev().nth(1).map_or(last.place, |&end| end);
         let reach = self.splitter().reach(bytes, start, end) + PEEK;
         // What follows may move the end: the rest of an incomplete text, or another one.
         let valid_from = if part.after.is_none() && (part.is_complete || reach < bytes.len()) {
