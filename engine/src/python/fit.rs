@@ -1,5 +1,7 @@
 //! Where to look for the longest text that fits, for `context/measure.py`; places are code points.
 
+use std::iter::zip;
+
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -7,16 +9,12 @@ use super::encoding::Bpe;
 use super::guard::released;
 use super::pipeline::{Pipeline, PipelineNames};
 use super::text::utf8;
-use crate::context::fit::Start;
+use crate::context::fit::{Counts, Start};
 use crate::context::fit_end::End;
 use crate::output::offsets::{OffsetUnit, in_units};
 
 /// Checkpoints (place, valid_from, count), the place beyond, and counts by place.
-type Found = Option<(
-    Vec<(usize, usize, usize)>,
-    Option<usize>,
-    Vec<(usize, usize)>,
-)>;
+type Found = Option<(Vec<(usize, usize, usize)>, Option<usize>, Counts)>;
 
 #[pymethods]
 impl Bpe {
@@ -42,9 +40,8 @@ impl Bpe {
             let found = &fit.checkpoints;
             let places = in_code_points(utf8, found.iter().map(|at| at.place));
             let valid_from = in_code_points(utf8, found.iter().map(|at| at.valid_from));
-            let counts = found.iter().map(|at| at.count);
-            let checkpoints = places.into_iter().zip(valid_from).zip(counts);
-            let checkpoints = checkpoints.map(|((place, from), count)| (place, from, count));
+            let checkpoints = zip(found, zip(places, valid_from));
+            let checkpoints = checkpoints.map(|(at, (place, from))| (place, from, at.count));
             let (beyond, counts) = end(utf8, (fit.beyond, fit.counts));
             Some((checkpoints.collect(), beyond, counts))
         })
@@ -86,17 +83,12 @@ impl Pipeline {
 
 /// With places as code points.
 fn end(text: &str, (beyond, counts): End) -> End {
-    let places = in_code_points(text, counts.iter().map(|&(place, _)| place));
-    let counts = places
-        .into_iter()
-        .zip(counts.iter().map(|&(_, count)| count));
-    (
-        in_code_points(text, beyond.into_iter()).pop(),
-        counts.collect(),
-    )
+    let beyond = in_code_points(text, beyond).pop();
+    let (places, counts): (Vec<usize>, Vec<usize>) = counts.into_iter().unzip();
+    (beyond, zip(in_code_points(text, places), counts).collect())
 }
 
 /// Places in order, as code points.
-fn in_code_points(text: &str, places: impl Iterator<Item = usize>) -> Vec<usize> {
-    in_units(text, places.collect(), OffsetUnit::CodePoint)
+fn in_code_points(text: &str, places: impl IntoIterator<Item = usize>) -> Vec<usize> {
+    in_units(text, Vec::from_iter(places), OffsetUnit::CodePoint)
 }
