@@ -32,12 +32,8 @@ pub(super) const ERRORS: &str = "bytepair_engine.errors";
 pub(super) fn pattern_error(py: Python<'_>, fault: PatternFault) -> PyErr {
     let problem = format!("at character {}: {}", fault.position, fault.problem);
     let remedy = "write the pattern without it, or use one of the named patterns";
-    raise(
-        py,
-        ERRORS,
-        "VocabularyError",
-        ("the split pattern", problem, remedy),
-    )
+    let args = ("the split pattern", problem, remedy);
+    raise(py, ERRORS, "VocabularyError", args)
 }
 
 fn internal_error(py: Python<'_>) -> PyErr {

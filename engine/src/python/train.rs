@@ -163,12 +163,8 @@ impl MergeTrainer {
         let trainer = made.map_err(|TooLarge| {
             let problem = "the different pre-tokens have more bytes together, or more occurrences, \
                            than can be counted";
-            raise(
-                py,
-                ERRORS,
-                "TrainingError",
-                (problem, "train on fewer texts"),
-            )
+            let args = (problem, "train on fewer texts");
+            raise(py, ERRORS, "TrainingError", args)
         })?;
         Ok(MergeTrainer(Mutex::new(trainer)))
     }

@@ -6,6 +6,8 @@ use super::parser::{Flags, Parser};
 use super::property::{case_closure, is_cased, perl, property, single};
 use crate::split::PatternFault;
 
+pub const ONE_CASE: &str = "a class that holds only one case is not supported under (?i)";
+
 /// The meaning of an escape.
 pub enum Escape {
     Character(char),
@@ -105,10 +107,7 @@ pub fn set(parser: &mut Parser, flags: Flags) -> Result<ClassUnicode, PatternFau
                 // `regex` widens a set that contains a class by the case variants of the class,
                 // unless the class is the only member.
                 if flags.ignore_case && case_closure(&set) != set {
-                    return Err(parser.fault(
-                        at,
-                        "a class that holds only one case is not supported under (?i)",
-                    ));
+                    return Err(parser.fault(at, ONE_CASE));
                 }
                 if parser.peek() == Some('-') && parser.peek_second() != Some(']') {
                     return Err(parser.fault(parser.at, "a range cannot start with a class"));

@@ -144,10 +144,7 @@ impl Parser<'_> {
                         self.sets.note_negated(&set, flags);
                         self.sets.note_folded(&set, flags);
                         if cased && flags.ignore_case {
-                            return Err(self.fault(
-                                start,
-                                "a class that holds only one case is not supported under (?i)",
-                            ));
+                            return Err(self.fault(start, class_parser::ONE_CASE));
                         }
                         Ok(Node::Class(set))
                     }

@@ -24,10 +24,8 @@ impl Parser<'_> {
         let is_lazy = self.eat("?");
         let is_possessive = !is_lazy && self.eat("+");
         if matches!(self.peek(), Some('?' | '*' | '+' | '{')) {
-            return Err(self.fault(
-                self.at,
-                "a repeat follows a repeat: put the first into a group",
-            ));
+            let problem = "a repeat follows a repeat: put the first into a group";
+            return Err(self.fault(self.at, problem));
         }
         let repeat = Node::Repeat(Repeat {
             node: Box::new(node),
@@ -67,10 +65,8 @@ impl Parser<'_> {
             return Err(self.fault(start, problem));
         };
         if max.is_some_and(|max| max < min) {
-            return Err(self.fault(
-                start,
-                "the upper bound of a repeat is below its lower bound",
-            ));
+            let problem = "the upper bound of a repeat is below its lower bound";
+            return Err(self.fault(start, problem));
         }
         Ok((min, max))
     }
