@@ -183,9 +183,7 @@ fn line_ends(bytes: &[u8], start: usize, mut place: usize) -> impl Iterator<Item
 fn ends_line(bytes: &[u8], place: usize) -> bool {
     match bytes[..place] {
         [.., b'\r'] => bytes.get(place) != Some(&b'\n'),
-        [.., b'\n' | 0x0b | 0x0c] => true,
-        [.., 0xc2, 0x85] => true,
-        [.., 0xe2, 0x80, 0xa8 | 0xa9] => true,
+        [.., b'\n' | 0x0b | 0x0c] | [.., 0xc2, 0x85] | [.., 0xe2, 0x80, 0xa8 | 0xa9] => true,
         _ => false,
     }
 }

@@ -37,11 +37,9 @@ impl Middle {
         ids.sort_unstable();
         let max_id = ids.last().copied().unwrap_or(0);
         let scattered = (!is_dense(ids.len(), max_id)).then_some(ids);
+        let entries = scattered.as_ref().map_or(max_id as usize + 1, Vec::len);
         let mut found = Middle {
-            ranges: match &scattered {
-                Some(ids) => vec![None; ids.len()],
-                None => vec![None; max_id as usize + 1],
-            },
+            ranges: vec![None; entries],
             bytes: Vec::new(),
             scattered,
         };
