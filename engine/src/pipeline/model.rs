@@ -74,12 +74,10 @@ impl Model {
         let lengths = parts.lengths();
         let spans = Lengths::of(parts.tokens.iter().map(|(token, _)| token.as_slice()));
         let needs_known = parts.needs_known();
+        let alone = single_characters(&parts.tokens);
         let (pairs, characters, taken_apart) = match parts.rule {
-            Rule::Ranks => {
-                let pairs = rank_pairs(&parts.tokens)?;
-                (pairs, single_characters(&parts.tokens), None)
-            }
-            Rule::Merges(pairs) => (pairs, single_characters(&parts.tokens), None),
+            Rule::Ranks => (rank_pairs(&parts.tokens)?, alone.clone(), None),
+            Rule::Merges(pairs) => (pairs, alone.clone(), None),
             Rule::Scores(scores, taken_apart) => {
                 let (pairs, characters) = score_pairs(&parts.tokens, &scores)?;
                 (pairs, characters, Some(taken_apart))
@@ -97,8 +95,7 @@ impl Model {
         let pairs = Pairs::new(&pairs);
         let apart = taken_apart.as_ref();
         let is_whole = |&(_, id): &(char, u32)| apart.is_none_or(|apart| !apart.contains_key(&id));
-        let alone = single_characters(&parts.tokens).into_iter();
-        let alone = CharTable::new(alone.filter(is_whole));
+        let alone = CharTable::new(alone.into_iter().filter(is_whole));
         let symbols = CharTable::new(characters);
         Ok(Model {
             tokens,
