@@ -68,16 +68,15 @@ struct Part {
 
 /// Merge the bytes of a token by rank until two parts are left, or nothing can merge.
 fn merge_to_two(ranks: &RankTable, token: &[u8], parts: &mut Vec<Part>) {
-    let id = |start: usize, end: usize| ranks.id_of(&token[start..end]).unwrap_or(NONE);
+    let id = |start: usize, end: usize| {
+        let bytes = token.get(start..end);
+        bytes.and_then(|bytes| ranks.id_of(bytes)).unwrap_or(NONE)
+    };
     parts.clear();
     parts.extend((0..token.len()).map(|at| Part {
         id: id(at, at + 1),
         end: at + 1,
-        joined: if at + 1 < token.len() {
-            id(at, at + 2)
-        } else {
-            NONE
-        },
+        joined: id(at, at + 2),
     }));
     while parts.len() > 2 {
         let lowest = parts.iter().map(|part| part.joined).enumerate();
