@@ -105,6 +105,8 @@ struct Block {
     /// The bytes after each non-ASCII P that is a run of its own and that no space precedes.
     glued: u64,
     known: usize,
+    /// The least `known` of a block that another one may follow.
+    enough: usize,
 }
 
 impl Block {
@@ -121,6 +123,8 @@ impl Block {
             mark: 0,
             glued: 0,
             known: len,
+            // A character may extend beyond the block.
+            enough: BLOCK - 3,
         };
         if block.kinds.wide != 0 {
             block.add_wide::<F, I>(text, at, bytes);
@@ -138,6 +142,30 @@ impl Block {
     #[inline(always)]
     fn forget_at(&mut self, mask: u64) {
         self.known = self.known.min(mask.trailing_zeros() as usize);
+    }
+
+    /// Leaves the starts of pre-tokens undecided from the first run of blanks that a newline follows,
+    /// or else from the last run if it does not end in the block. `firsts` is the mask of the first
+    /// blanks of runs after newlines.
+    ///
+    /// Blanks between newlines belong to the piece of the newlines before them, unless those belong
+    /// to a run of P. Blanks before other characters start a piece.
+    #[inline(always)]
+    fn forget_blanks(&mut self, firsts: u64) {
+        let Kinds { blank, newline, .. } = self.kinds;
+        let last_of = |firsts: u64| (firsts | 1).ilog2() as usize;
+        // The carry runs through each run and ends after it.
+        let past = blank.wrapping_add(firsts) & !blank & low_bits(self.known);
+        let unclear = past & newline;
+        if unclear != 0 {
+            self.forget_from(last_of(firsts & unclear.wrapping_sub(1) & !unclear));
+            return;
+        }
+        let last = last_of(firsts & low_bits(self.known));
+        if last > 0 && past >> last == 0 {
+            self.forget_from(last);
+            self.enough = self.enough.min(self.known);
+        }
     }
 
     /// Adds non-ASCII characters to the masks. The first number or space ends the known part.
@@ -213,8 +241,7 @@ fn fill_block<F: Family, I: InstructionSet>(
     ends.push_bits(at, starts);
     Next {
         start: at + (starts | 1).ilog2() as usize,
-        // Also if a character extends beyond the block.
-        may_continue: starts != 0 && block.known >= BLOCK - 3,
+        may_continue: starts != 0 && block.known >= block.enough,
     }
 }
 
@@ -295,9 +322,7 @@ fn any_prefix_starts<F: Family>(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
     starts |= blanks & !(newline << 1);
     let after_newline = blanks & newline << 1;
     if after_newline != 0 {
-        // Blanks between newlines belong to the piece of the newlines before them, unless those
-        // belong to a run of P. Blanks before other characters start a piece.
-        block.forget_from(unclear_blanks(after_newline, blank, newline, block.known));
+        block.forget_blanks(after_newline);
         starts |= after_newline;
     }
     starts |= blank & !(blank >> 1) & !(newline >> 1);
@@ -309,19 +334,4 @@ fn any_prefix_starts<F: Family>(block: &mut Block, bytes: &[u8; BLOCK]) -> u64 {
         starts ^= leading_contractions::<F>(block, bytes, candidates, letter);
     }
     starts
-}
-
-/// Returns the start of the first run of blanks after a newline that is followed by a newline or
-/// whose end is not known.
-#[inline(never)]
-fn unclear_blanks(mut after_newline: u64, blank: u64, newline: u64, known: usize) -> usize {
-    while after_newline != 0 {
-        let first = after_newline.trailing_zeros() as usize;
-        let past = first + (!(blank >> first)).trailing_zeros() as usize;
-        if past >= known || newline >> past & 1 == 1 {
-            return first;
-        }
-        after_newline &= after_newline - 1;
-    }
-    known
 }
