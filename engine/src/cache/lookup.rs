@@ -62,6 +62,10 @@ impl Lookup<'_> {
     #[inline(never)]
     fn encode_piece<S: Sink>(&mut self, piece: &[u8], key: Key, hash: u64, sink: &mut S) {
         let key = Some(key).filter(|_| piece.len() <= LONGEST);
+        if let Some(id) = self.vocabulary.whole_spaces(piece) {
+            sink.push(id);
+            return;
+        }
         let hash = key.map_or_else(|| hash::hash(piece), |_| hash);
         if starts_wide(piece) {
             // Both first, because finding segments costs more.

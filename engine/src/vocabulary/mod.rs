@@ -21,6 +21,9 @@ use crate::vocabulary::hash::hash;
 use crate::vocabulary::rank_table::RankTable;
 use crate::vocabulary::short_table::{Key, LONGEST, first_bytes};
 
+/// The greatest length of a string of spaces whose rank is at hand.
+const MOST_SPACES: usize = 128;
+
 #[derive(Debug)]
 pub struct Vocabulary {
     table: Arc<RankTable>,
@@ -35,6 +38,8 @@ pub struct Vocabulary {
     /// that merging looks up are not tokens, and the filter is small enough to stay in the
     /// processor's cache.
     filter: Box<[u64]>,
+    /// Ranks of strings of spaces, by length.
+    spaces: [u32; MOST_SPACES + 1],
     /// Those tokens that start wide and that merging their own bytes does not produce.
     unreachable: HashSet<Box<[u8]>>,
 }
@@ -49,6 +54,9 @@ impl Vocabulary {
             crossings: Crossings::of(&wide, &pairs),
             pairs,
             filter: filter(&table),
+            spaces: std::array::from_fn(|len| {
+                table.id_of(&[b' '; MOST_SPACES][..len]).unwrap_or(NO_RANK)
+            }),
             unreachable: HashSet::new(),
             table: Arc::clone(&table),
         };
@@ -174,6 +182,16 @@ impl Vocabulary {
         let place = self.table.short().place(first_bytes(piece), hash);
         let maybe = self.may_have(place, hash);
         maybe.then(|| self.table.id_of_long(piece, hash))?
+    }
+
+    /// Returns the id of a token of at least 16 spaces; None for any other string. Indented text has
+    /// many, and this is faster than `whole_long`.
+    #[inline(always)]
+    pub fn whole_spaces(&self, piece: &[u8]) -> Option<u32> {
+        let &id = self.spaces.get(piece.len()).filter(|&&id| id != NO_RANK)?;
+        let (chunks, sixteen) = (piece.as_chunks().0, &[b' '; 16]);
+        let are_spaces = piece.last_chunk() == Some(sixteen);
+        (are_spaces && chunks.iter().all(|chunk| chunk == sixteen)).then_some(id)
     }
 
     /// Returns whether a segment has the ids that a pre-token of these bytes has. False if the segment
