@@ -36,21 +36,20 @@ impl Lookup<'_> {
         for ends in ends.chunks(MAX_RECENT) {
             let mut next = at;
             for (known, &end) in keys.iter_mut().zip(ends) {
-                let key = Key::or_none(text, next, end - next);
-                *known = (key, key.hash());
-                self.recent.fetch(known.1);
+                let key = Key::of(text, next, end - next);
+                *known = (key, self.recent.fetch(key.hash()));
                 next = end;
             }
             let mut done = 0;
             while done < ends.len() {
                 let rest = &keys[done..ends.len()];
-                let recent = &*self.recent;
-                let found = rest.iter().map_while(|&(key, hash)| recent.find(key, hash));
-                done += sink.put_recent(found);
+                done += {
+                    let find = self.recent.finder();
+                    sink.put_recent(rest.iter().map_while(|&(key, place)| find(key, place)))
+                };
                 let Some(&end) = ends.get(done) else { break };
                 let start = if done == 0 { at } else { ends[done - 1] };
-                let (key, hash) = keys[done];
-                self.encode_piece(&text[start..end], key, hash, sink);
+                self.encode_piece(&text[start..end], keys[done].0, sink);
                 sink.end_piece();
                 done += 1;
             }
@@ -60,13 +59,13 @@ impl Lookup<'_> {
 
     /// Encodes a pre-token that is not recent.
     #[inline(never)]
-    fn encode_piece<S: Sink>(&mut self, piece: &[u8], key: Key, hash: u64, sink: &mut S) {
+    fn encode_piece<S: Sink>(&mut self, piece: &[u8], key: Key, sink: &mut S) {
         let key = Some(key).filter(|_| piece.len() <= LONGEST);
         if let Some(id) = self.vocabulary.whole_spaces(piece) {
             sink.push(id);
             return;
         }
-        let hash = key.map_or_else(|| hash::hash(piece), |_| hash);
+        let hash = key.map_or_else(|| hash::hash(piece), Key::hash);
         if starts_wide(piece) {
             // Both first, because finding segments costs more.
             if key.is_none()

@@ -122,19 +122,32 @@ impl Recent {
         size_of_val(&*self.sets)
     }
 
-    /// Prefetches the set that `find` reads.
+    /// Returns the place of the set that `find` reads, by the hash of a key, and prefetches it.
     #[inline(always)]
-    pub fn fetch(&self, hash: u64) {
-        fetch(&self.sets[hash as usize & (self.sets.len() - 1)]);
+    pub fn fetch(&self, hash: u64) -> usize {
+        let place = hash as usize & (self.sets.len() - 1);
+        fetch(self.sets.as_ptr().wrapping_add(place));
+        place
     }
 
-    /// Returns the slot of the pre-token; None if it is not recent.
+    /// Returns a function that returns the slot of a pre-token, by its key and place; None if it is
+    /// not recent. The function has the address of the sets: read from `self` it would be read again
+    /// after each write of ids.
+    #[inline(always)]
+    pub fn finder<'r>(&'r self) -> impl Fn(Key, usize) -> Option<&'r Slot> {
+        let sets = &*self.sets;
+        move |key, place| {
+            let Set([newer, older]) = &sets[place];
+            // The slot is selected without a branch, which would be unpredictable.
+            let slot = select_unpredictable(older.is_of(key), older, newer);
+            slot.is_of(key).then_some(slot)
+        }
+    }
+
+    /// Returns the slot of a pre-token, by its key and its hash; None if it is not recent.
     #[inline(always)]
     pub fn find(&self, key: Key, hash: u64) -> Option<&Slot> {
-        let Set([newer, older]) = &self.sets[hash as usize & (self.sets.len() - 1)];
-        // The slot is selected without a branch, which would be unpredictable.
-        let slot = select_unpredictable(older.is_of(key), older, newer);
-        slot.is_of(key).then_some(slot)
+        self.finder()(key, hash as usize & (self.sets.len() - 1))
     }
 
     /// Inserts a slot that was not found. Returns the older slot of its set, which is evicted.
@@ -187,7 +200,7 @@ mod tests {
         let recent = Recent::new(0);
         let text = [0; 40];
         for len in [16, 17, 40] {
-            let key = Key::or_none(&text, 0, len);
+            let key = Key::of(&text, 0, len);
             assert!(recent.find(key, key.hash()).is_none(), "{len}");
         }
     }

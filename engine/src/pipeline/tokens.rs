@@ -16,7 +16,7 @@ impl Tokens {
     pub fn new<T: AsRef<[u8]>>(tokens: &[(T, u32)]) -> Self {
         let tokens = tokens.iter().map(|(token, id)| (token.as_ref(), *id));
         let longest = tokens.clone().map(|(token, _)| token.len()).max();
-        let key = |(token, id): (&[u8], u32)| (Key::or_none(token, 0, token.len()), id);
+        let key = |(token, id): (&[u8], u32)| (Key::of(token, 0, token.len()), id);
         let (short, _) = ShortTable::of(tokens.clone().map(key));
         let long = tokens
             .filter(|(token, _)| !short.has_all_of(token.len()))

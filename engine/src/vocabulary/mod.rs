@@ -94,7 +94,7 @@ impl Vocabulary {
                 _ => self.rank(text, start, len),
             });
         }
-        let keys = ranges.map(|(start, len)| Key::or_none(text, start, len));
+        let keys = ranges.map(|(start, len)| Key::of(text, start, len));
         let maybe = keys.map(|key| (key, self.fetch(key, key.hash())));
         maybe.map(|(key, maybe)| match maybe {
             true => self.find_short(key, key.hash()).unwrap_or(NO_RANK),

@@ -32,12 +32,12 @@ impl Tokens {
         &self.bytes[self.start(i)..self.ends[i] as usize]
     }
 
-    /// Returns the key of a string; see `Key::or_none`.
+    /// Returns the key of a string; see `Key::of`.
     #[inline(always)]
     fn key(&self, i: usize) -> Key {
         // Mostly one load, as other strings follow.
         let start = self.start(i);
-        Key::or_none(&self.bytes, start, self.ends[i] as usize - start)
+        Key::of(&self.bytes, start, self.ends[i] as usize - start)
     }
 
     fn start(&self, i: usize) -> usize {

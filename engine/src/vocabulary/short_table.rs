@@ -14,20 +14,22 @@ pub struct Key {
     high: u64,
 }
 
-/// The masks of a string's bytes in the two halves of 16 bytes, by length.
-const MASKS: [[u64; 2]; LONGEST + 1] = {
-    let mut masks = [[0; 2]; LONGEST + 1];
+/// By length: the masks of a string's bytes in the two halves of 16 bytes, and what the upper half has
+/// besides. A key of length 0, which stands for any other length, has a bit set in the string.
+const MASKS: [[u64; 3]; LONGEST + 2] = {
+    let mut masks = [[0, 0, 1]; LONGEST + 2];
     let mut len = 1;
     while len <= LONGEST {
         let mask: u128 = (1 << (8 * len)) - 1;
-        masks[len] = [mask as u64, (mask >> 64) as u64];
+        masks[len] = [mask as u64, (mask >> 64) as u64, (len as u64) << 56];
         len += 1;
     }
     masks
 };
 
 impl Key {
-    /// Makes the key of the `len` bytes, at most 15, from `start`.
+    /// Makes the key of the `len` bytes from `start`. For 0 or more than 15 bytes it is a key that no
+    /// string has.
     #[inline(always)]
     pub fn of(text: &[u8], start: usize, len: usize) -> Self {
         let halves = |bytes: &[u8; 16]| {
@@ -42,22 +44,10 @@ impl Key {
                 halves(&bytes)
             }
         };
-        let mask = MASKS[len];
+        let [low_mask, high_mask, more] = MASKS[len.min(LONGEST + 1)];
         Key {
-            low: low & mask[0],
-            high: high & mask[1] | (len as u64) << 56,
-        }
-    }
-
-    /// Makes the key for any length. For 0 or more than 15 bytes it is a key that no string has.
-    #[inline(always)]
-    pub fn or_none(text: &[u8], start: usize, len: usize) -> Self {
-        let short = if len <= LONGEST { len } else { 0 };
-        let key = Key::of(text, start, short);
-        Key {
-            low: key.low,
-            // A key of length 0 with a bit set in the text.
-            high: key.high | (short == 0) as u64,
+            low: low & low_mask,
+            high: high & high_mask | more,
         }
     }
 
@@ -104,12 +94,12 @@ pub fn first_bytes(long: &[u8]) -> u64 {
 
 /// Prefetches memory into the processor's cache.
 #[inline(always)]
-pub fn fetch<T>(place: &T) {
+pub fn fetch<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: SSE is part of every x86-64, and a prefetch is a hint that never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = place;
