@@ -192,7 +192,7 @@ impl Crossings {
     /// characters; the first is `OTHER` if it is in no segment with them.
     #[inline(always)]
     fn may_cross(&self, piece: &[u8], at: usize, [first, before, after, last]: [u32; 4]) -> bool {
-        if (before | after) >= OTHER || (before | after) < THREE_BYTES {
+        if (before | after) >= OTHER || (before | after) < THREE_BYTES || before == 0x20 {
             return true;
         }
         let two = self.place(before, after);
