@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -19,7 +20,10 @@ from typing import Any
 import grpc
 import pytest
 from bytepair.v1 import chat_pb2, chat_pb2_grpc, text_pb2, tokenizer_pb2
+from bytepair_server.config import loader
 from bytepair_server.observability import logs
+from bytepair_server.server import Server
+from bytepair_server.transport import reflection
 from conftest import Serve
 from google.protobuf import descriptor_pb2
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
@@ -329,3 +333,24 @@ def test_reflection_finds_each_service_and_its_methods(serve: Serve, version: st
     }
     assert {symbol: file_containing(server, version, symbol) for symbol in files} == files
     assert set(files) - set(reflected(server)) == {f"{tokenizer}.Count"}
+
+
+def test_a_stream_of_reflection_without_messages_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reflection, "IDLE_SECONDS", 1)
+    flags = ["--grpc-address", "127.0.0.1:0", "--http-address", "none", "--reflection"]
+
+    async def run() -> None:
+        server = Server(loader.load(flags, {}), logs.configure("json", "error", StringIO()))
+        await server.start()
+        try:
+            async with grpc.aio.insecure_channel(server.grpc_address) as channel:
+                stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)
+                stream = stub.ServerReflectionInfo()
+                await stream.write(reflection_pb2.ServerReflectionRequest(list_services=""))
+                assert (await stream.read()).list_services_response.service
+                assert await stream.read() is grpc.aio.EOF
+                assert await stream.code() is grpc.StatusCode.OK
+        finally:
+            await server.stop()
+
+    asyncio.run(run())
