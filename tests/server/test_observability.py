@@ -344,7 +344,7 @@ def test_a_stream_of_reflection_without_messages_ends(monkeypatch: pytest.Monkey
         await server.start()
         try:
             async with grpc.aio.insecure_channel(server.grpc_address) as channel:
-                stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)
+                stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)  # type: ignore[arg-type]
                 stream = stub.ServerReflectionInfo()
                 await stream.write(reflection_pb2.ServerReflectionRequest(list_services=""))
                 assert (await stream.read()).list_services_response.service
