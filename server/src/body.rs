@@ -106,6 +106,11 @@ impl ReadAhead {
         Ok(data.freeze())
     }
 
+    /// Starts to read and drop the rest, as `discard` does, while the call is answered.
+    pub fn discard_in_background(mut self) {
+        tokio::spawn(async move { self.discard().await });
+    }
+
     /// Reads and drops the rest, up to bounds: a peer that is still sending may treat the end of an
     /// HTTP/1.1 connection, or of an HTTP/2 stream (curl 7.88), as an error and never see the answer.
     pub async fn discard(&mut self) {

@@ -7,18 +7,21 @@
 //! Python's commands to them. `arrived` limits what is read of a stream ahead of Python. `fields` reads
 //! fields of messages. Only `python` depends on PyO3.
 
+mod admission;
 pub mod arrived;
 pub mod body;
 pub mod call;
 pub mod calls;
 mod commands;
 pub mod connect;
+mod connect_request;
 pub mod connection;
 pub mod cors;
 pub mod events;
 pub mod fields;
 pub mod files;
 pub mod grpc;
+mod grpc_request;
 mod guard;
 pub mod gzip;
 mod headers;

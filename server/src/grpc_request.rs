@@ -1,0 +1,126 @@
+//! A request that speaks gRPC.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+
+use crate::admission::{admission, most_of, received, reserve, within};
+use crate::body::ReadAhead;
+use crate::call::{Answer, Failure, Opened};
+use crate::connect::{Kind, Method};
+use crate::connection::Shared;
+use crate::grpc::Grpc;
+use crate::messages::Messages;
+use crate::peer::{Held, Peer};
+use crate::request::Responding;
+use crate::timeouts::deadline;
+
+/// Answers a request; a failure of `checked` is its answer.
+pub fn respond(
+    shared: Arc<Shared>,
+    peer: &Arc<Peer>,
+    method: Method,
+    headers: HeaderMap,
+    body: ReadAhead,
+    headers_held: Held,
+    checked: Result<(), Failure>,
+) -> Responding {
+    let (grpc, known) = Grpc::read(&headers);
+    if let Err(failure) = checked.and(known) {
+        return Box::pin(std::future::ready(grpc.answer(Err(failure))));
+    }
+    let deadline = deadline(&headers);
+    let mut opened = Some(Opened {
+        method: method.number,
+        peer: peer.clone(),
+        headers,
+        query: None,
+        is_json: false,
+        deadline,
+        message: None,
+        size: 0,
+        is_excess: false,
+        arrived: None,
+    });
+    let most = most_of(&shared, method);
+    let held = Held::new(peer.clone());
+    let mut messages = Messages::new(body, most, grpc.is_gzip, held);
+    match method.kind {
+        Kind::Unary => Box::pin(async move {
+            let _headers = headers_held;
+            let answer = unary(&shared, &mut opened, &mut messages, most);
+            grpc.answer(within(deadline, pin!(answer)).await)
+        }),
+        Kind::ClientStream => {
+            let (guard, answered, reading) = shared.calls.client_stream(opened.expect("a call"));
+            shared.calls.start_reading(guard.id, messages, reading);
+            Box::pin(async move {
+                let _held = (guard, headers_held);
+                grpc.answer(within(deadline, pin!(received(answered))).await)
+            })
+        }
+        Kind::BidiStream => {
+            let (guard, started, reading) = shared.calls.stream(opened.expect("a call"));
+            shared.calls.start_reading(guard.id, messages, reading);
+            Box::pin(async move {
+                let _headers = headers_held;
+                let started = within(deadline, pin!(received(started))).await;
+                grpc.stream(started.map(|started| (started, guard)), deadline)
+            })
+        }
+        Kind::ServerStream => Box::pin(async move {
+            let _headers = headers_held;
+            let started = async {
+                let opened = with_message(&mut opened, messages.only().await?);
+                let (guard, started, _) = shared.calls.stream(opened);
+                Ok((received(started).await?, guard))
+            };
+            grpc.stream(within(deadline, pin!(started)).await, deadline)
+        }),
+    }
+}
+
+/// A call with its message.
+fn with_message(opened: &mut Option<Opened>, message: Bytes) -> Opened {
+    Opened {
+        size: message.len(),
+        message: Some(message),
+        ..opened.take().expect("a call is opened once")
+    }
+}
+
+/// Answers a unary gRPC call.
+async fn unary(
+    shared: &Shared,
+    opened: &mut Option<Opened>,
+    messages: &mut Messages,
+    most: usize,
+) -> Result<Answer, Failure> {
+    let size = match messages.prefix().await {
+        // Its inflated size is unknown, but bounded.
+        Some((true, size)) => most.max(size),
+        Some((false, size)) => size,
+        None => 0,
+    };
+    if let Some(_reserved) = reserve(shared, size) {
+        let message = messages.only().await?;
+        let (_guard, answered) = shared.calls.unary(with_message(opened, message));
+        return received(answered).await;
+    }
+    let unread = Opened {
+        size,
+        ..opened.take().expect("a call is opened once")
+    };
+    let (guard, mut rejected) = admission(shared, unread).await?;
+    let read = tokio::select! {
+        biased; // a rejected call has no answer
+        Ok(failure) = &mut rejected => return Err(failure),
+        read = messages.only() => read,
+    };
+    match read {
+        Ok(message) => received(shared.calls.has_read(guard.id, message)).await,
+        Err(failure) => Err(guard.report(rejected, failure).await),
+    }
+}
