@@ -78,7 +78,7 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
 fn too_many_headers(size: usize, limit: u32) -> Failure {
     Failure::new(
         RESOURCE_EXHAUSTED,
-        format!("the metadata have {size} bytes, and the limit is {limit}"),
+        format!("the metadata have {size} bytes, and max_metadata_bytes permits {limit}"),
     )
 }
 

@@ -139,8 +139,19 @@ def test_authorities_can_be_rotated(tmp_path: Path, authority: Authority) -> Non
         (["[callers.a]"], "has neither certificates nor an entry in api_keys_file"),
         (
             ["api_keys_file = 'keys'", "[callers.chatt]"],
-            "nor an entry in api_keys_file {folder}/keys, which has chat, search",
+            "nor an entry in api_keys_file {folder}/keys, which has chat, search; if its keys were "
+            "removed, write 'chatt' = [] there",
         ),
+        (
+            ["api_keys_file = 'keys'", "[callers.chat]", "group = 'search'"],
+            "callers.chat.group: 'search' is also a caller",
+        ),
+        (["api_keys_file = 'keys'", "[quotas.anonymous]"], "no caller is anonymous"),
+        (
+            ["api_keys_file = 'keys'", "[quotas.chatt]"],
+            "; did you mean 'chat'?; if its keys were removed, write 'chatt' = [] in {folder}/keys",
+        ),
+        (["health_needs_caller = true"], "health_needs_caller: no caller is configured"),
         (["[quotas.b]"], "quotas.b: no such caller or group; known: anonymous, default"),
         (["[quotas.default]", "request_burst = 2"], "request_burst needs requests_per_second"),
         (["[quotas.default]", "requests_per_second = 0"], "must be above 0, not 0"),

@@ -270,8 +270,12 @@ def test_the_startup_message_has_a_command_to_try_over_tls() -> None:
         tls_key_file="a.pem",
         tls_client_ca_file="a.pem",
     )
-    shown = startup_message(
-        settings, catalog.load(settings, Path()), "0.0.0.0:1", "", "https://localhost:1/"
+    page = "https://localhost:1/"
+    loaded = catalog.load(settings, Path())
+    shown = startup_message(settings, loaded, "native", "0.0.0.0:1", "", page)
+    assert "  gRPC, JSON   0.0.0.0:1\n" in shown
+    assert "  gRPC         0.0.0.0:1\n" in startup_message(
+        settings, loaded, "grpcio", "0.0.0.0:1", "", page
     )
     assert (
         "--target localhost:1 --encoding r50k_base"

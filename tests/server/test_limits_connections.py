@@ -333,7 +333,8 @@ def test_metadata_is_bounded_in_http1_1(server: RunningServer, size: float, stat
 
 def test_headers_count_as_long_as_their_call_lasts(serve: Serve) -> None:
     """A call may wait long for its message. Each header takes more memory than its bytes."""
-    server = serve("--transport", "native", "--max-buffered-bytes", f"{1 << 20}")
+    limits = ("--max-input-bytes", "10000", "--max-ids", "10000")
+    server = serve("--transport", "native", "--max-buffered-bytes", f"{1 << 20}", *limits)
     fields = http2.headers("Count", size=6000)
     with http2.connection(server.target) as link:
         for stream in range(1, 301, 2):

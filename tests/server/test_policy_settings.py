@@ -112,6 +112,7 @@ def test_a_denial_is_logged_with_its_token_and_without_text(grouped: RunningServ
         "caller": "stranger",
         "encoding": "cl100k_base",
         "reason": "SPECIAL_TOKEN_NOT_PERMITTED",
+        "why": "",
         "token": FIM,
         "format": "",
         "request_id": "asks",

@@ -75,7 +75,8 @@ RELOADED, KEPT = "reloaded", "reload failed: the previous files stay in use"
 def test_keys_are_replaced_without_a_restart(serve: Serve, tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
     file.write_text(keys_toml(chat="old"))
-    server = serve("--api-keys-file", str(file), "--health-needs-caller")
+    flags = ("--health-needs-caller", "--log-denials")
+    server = serve("--api-keys-file", str(file), *flags)
     assert takes(server, "old")
     assert not takes(server, "new")
 
@@ -85,6 +86,8 @@ def test_keys_are_replaced_without_a_restart(serve: Serve, tmp_path: Path) -> No
     assert takes(server, "new")
     assert takes(server, "other")
     assert (tells_health(server, "old"), tells_health(server, "new")) == (False, True)
+    assert "mistyped or revoked" in server.wait_for_log("denied", rpc="health")["why"]
+    assert "mistyped or revoked" in server.wait_for_log("denied", rpc="Count")["why"]
 
     # A key that was not hashed by mistake must not be in the log.
     bad_files = ("chat = ['hunter2']", "no toml: hunter2", "", keys_toml(chat="new", empty=""))
@@ -110,6 +113,7 @@ def test_keys_are_replaced_without_a_restart(serve: Serve, tmp_path: Path) -> No
     assert takes(server, "newest")
     replace(file, "chat = []")
     wait(server, RELOADED, 3)
+    server.wait_for_log("no caller has an API key: every call is rejected")
     assert not takes(server, "newest")
     os.truncate(file, 1 << 40)
     assert "is larger than 16777216 bytes" in wait(server, KEPT, 6)["error"]

@@ -41,11 +41,13 @@ def test_a_call_without_an_encoding_is_told_one_that_is_served(
     [
         (
             errors.InputTooLarge("items.ids", 9, 8, "ids"),
-            "items.ids: 9, and this server accepts at most 8",
+            "items.ids: 9, and this server accepts at most 8; the operator's max_ids decides this "
+            "limit: send fewer items",
         ),
         (
             errors.InputTooLarge("stop", 9, 8, "strings"),
-            "stop: 9 strings, and this server accepts at most 8",
+            "stop: 9 strings, and this server accepts at most 8; the operator's max_stop_strings "
+            "and max_stop_bytes decide this limit",
         ),
         (
             errors.InputTooLarge("request", None, 8, "bytes of JSON"),

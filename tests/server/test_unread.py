@@ -29,6 +29,8 @@ from support.slow import SLOW_FLAGS, WITHOUT_CORE, endless_count
 from support.streaming import CountRequest, DecodeRequest, Talk, count_config, decode_config
 
 MIB = 1 << 20
+#: The least limit of unread bytes of which a test sends more, and smaller messages, as it requires.
+SMALL = ("--max-buffered-bytes", str(MIB), "--max-input-bytes", "400000", "--max-ids", "80000")
 #: Characters of one token, so that answers are many times as large as their requests.
 LONG_TOKEN = 64
 #: Larger than the first answer of a stream.
@@ -143,7 +145,7 @@ def test_an_answer_that_is_read_slowly_arrives_although_the_server_stops(serve: 
 def test_a_connection_with_the_most_incomplete_messages_is_closed(
     serve: Serve, headers: bytes
 ) -> None:
-    server = serve("--transport", "native", "--max-buffered-bytes", str(MIB))
+    server = serve("--transport", "native", *SMALL)
     half = http2.message(bytes(60_000), length=100_000)
     with http2.connection(server.target, seconds=START_SECONDS) as link:
         with suppress(ConnectionError):
@@ -293,7 +295,7 @@ def test_queued_large_calls_of_a_connection_are_limited_and_the_next_is_overload
 
 
 def test_compressed_unread_answers_of_connect_are_bounded(serve: Serve) -> None:
-    server = serve("--max-buffered-bytes", str(MIB))
+    server = serve(*SMALL)
     text = Random(1).randbytes(30_000).hex()
     raw = tokenizer_pb2.EncodeRequest(encoding="cl100k_base", text=text).SerializeToString()
     headers = http2.headers("Encode", content_type="application/proto", accept_encoding="gzip")

@@ -28,7 +28,7 @@ from bytepair_server.config.types import NO_ADDRESS
 from bytepair_server.observability import logs, traces
 from bytepair_server.observability.http import Pages, listen, serve, shown_address
 from bytepair_server.observability.metrics import Metrics
-from bytepair_server.observability.startup import log_start, warn_of_expiry
+from bytepair_server.observability.startup import log_start, warn_of_expiry, warn_of_no_keys
 from bytepair_server.playground import playground
 from bytepair_server.rpc.chat_service import SERVICE_NAME as CHAT_SERVICE_NAME
 from bytepair_server.rpc.context_service import flagged_tokens
@@ -115,6 +115,7 @@ class Server:
         self._health: Final = Health(
             (health.OVERALL_HEALTH, *_SERVICES),
             self._callers if settings.health_needs_caller else None,
+            log if settings.log_denials else None,
         )
         self._background: Final[list[asyncio.Task[None]]] = []
         self._tracer: Final = traces.tracer(os.environ, log)
@@ -280,10 +281,14 @@ class Server:
             # Check everything, as at the start: a quota may name a caller that was removed.
             read = partial(callers.load, settings, base_dir)
             files = [base_dir / settings.api_keys_file]
-            found.append(make("api_keys", files, read, lambda new: self._callers.replace_keys(new)))
+            found.append(make("api_keys", files, read, self._replace_keys))
         if self._tls is not None:
             found.append(make("tls", self._tls.files, self._tls.read, self._replace_tls))
         return found
+
+    def _replace_keys(self, reloaded: Callers) -> None:
+        self._callers.replace_keys(reloaded)
+        warn_of_no_keys(self._log, self._callers)
 
     def _replace_tls(self, files: TlsFiles) -> None:
         assert self._transport is not None  # files are watched once it is started

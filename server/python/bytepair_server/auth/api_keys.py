@@ -3,7 +3,7 @@
 A caller may have several hashes, so that a key can be rotated without a gap, or none, so that the
 last one can be revoked:
 
-    billing = ["sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]
+    billing = ["sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"]
     chat = []
 """
 

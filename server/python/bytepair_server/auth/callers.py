@@ -10,10 +10,12 @@ case-insensitively.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol
+
+from bytepair_engine.vocabulary.names import nearest
 
 from bytepair_server.auth import api_keys
 from bytepair_server.auth.api_keys import Keys
@@ -117,6 +119,11 @@ class Callers:
         return self._keys is None and not self._by_name
 
     @property
+    def is_closed(self) -> bool:
+        """Whether no credentials are accepted: all keys were removed."""
+        return self._keys is not None and not self._keys.by_hash and not self._by_name
+
+    @property
     def names(self) -> frozenset[str]:
         """All callers that a call can be identified as."""
         keys = self._keys
@@ -174,18 +181,22 @@ def load(settings: Settings, base_dir: Path) -> Callers:
         ConfigurationError: The settings contradict each other, or the key file is invalid.
     """
     groups = {table.group for table in settings.callers.values() if table.group is not None}
-    reserved, keys = {ANONYMOUS, DEFAULT_CALLER, *groups}, None
+    reserved, keys = {ANONYMOUS, DEFAULT_CALLER}, None
     file = base_dir / (settings.api_keys_file or "")
     if settings.api_keys_file is not None:
         keys = api_keys.read(file, reserved)
     callers = Callers(keys, settings.callers)
+    for name, table in settings.callers.items():
+        if table.group in callers.names:
+            raise ConfigurationError(
+                f"callers.{name}.group: {table.group!r} is also a caller; give the group another "
+                "name"
+            )
     for name in settings.callers:
         if not name.isprintable() or not name:
             raise ConfigurationError(f"callers: {name!r} is not a printable name")
         if name in reserved:
-            raise ConfigurationError(
-                f"callers.{name}: {name!r} is reserved or names a group; choose another name"
-            )
+            raise ConfigurationError(f"callers.{name}: {name!r} is reserved; choose another name")
     has_certificates = any(table.certificates for table in settings.callers.values())
     if has_certificates and settings.tls_client_ca_file is None:
         raise ConfigurationError(
@@ -204,18 +215,35 @@ def load(settings: Settings, base_dir: Path) -> Callers:
                 f"[quotas.{table.group}]"
             )
         if not table.certificates and (keys is None or name not in keys.callers):
-            listed = f" {file}, which has {', '.join(sorted(keys.callers))}" if keys else ""
+            listed = (
+                f" {file}, which has {', '.join(sorted(keys.callers))}; if its keys were removed, "
+                f"write {name!r} = [] there"
+                if keys
+                else ""
+            )
             raise ConfigurationError(
                 f"callers.{name}: no call can come from this caller: it has neither certificates "
                 f"nor an entry in api_keys_file{listed}"
             )
+    if settings.health_needs_caller and callers.open:
+        raise ConfigurationError(
+            "health_needs_caller: no caller is configured; set api_keys_file, or turn it off"
+        )
     known = sorted({DEFAULT_CALLER, *callers.names, *groups})
     for setting, names in (("ceiling", settings.ceiling), ("quotas", settings.quotas)):
         for name in names:
             if name not in known:
-                removed = f"; if its keys were removed, write {name!r} = [] in {file}"
                 raise ConfigurationError(
                     f"{setting}.{name}: no such caller or group; known: {', '.join(known)}"
-                    f"{removed if keys else ''}"
+                    f"{_remedy(name, known, file) if keys else ''}"
                 )
     return callers
+
+
+def _remedy(name: str, known: Sequence[str], file: Path) -> str:
+    """What to do about the table of a name that no caller or group has; `file` has the keys."""
+    if name == ANONYMOUS:
+        return "; with api_keys_file, no caller is anonymous"
+    similar = nearest(name, known)
+    hint = f"; did you mean {similar[0]!r}?" if similar else ""
+    return f"{hint}; if its keys were removed, write {name!r} = [] in {file}"

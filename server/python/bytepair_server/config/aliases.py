@@ -26,15 +26,19 @@ def aliases_of(settings: Settings) -> dict[str, str]:
 
     Raises:
         ConfigurationError: An alias is not a name, stands for two encodings or for none, or is the
-            canonical name of another one; a pattern matches every name; or two of the operator's
-            patterns match the same name and neither is longer.
+            canonical name of another one, which the operator may have named so; a pattern matches
+            every name; or two of the operator's patterns match the same name and neither is longer.
     """
     served = {*settings.builtin_encodings, *settings.encodings}
     canonical = {*list_encodings(), *settings.encodings}
+    published = aliases()
     for name in settings.encodings:
         if name in settings.builtin_encodings:
             raise ConfigurationError(f"encodings.{name}: {name!r} is built in; {_REMEDY}")
-    published = aliases()
+        if published.get(name) in served:
+            raise ConfigurationError(
+                f"encodings.{name}: {name!r} already names {published[name]}; {_REMEDY}"
+            )
     own: dict[str, str] = {}
     for setting, alias, name in _own(settings):
         if not alias.isprintable() or " " in alias or not 0 < len(alias) <= MAX_CHARACTERS:

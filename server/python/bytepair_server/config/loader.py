@@ -25,7 +25,7 @@ from bytepair_server.config.settings import (
     QuotaTable,
     Settings,
 )
-from bytepair_server.config.types import problem
+from bytepair_server.config.types import Text, problem
 
 PREFIX: Final = "BYTEPAIR_"
 CONFIG_VARIABLE: Final = "BYTEPAIR_CONFIG"
@@ -160,8 +160,8 @@ def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Configurat
     return Configuration(settings, file, Path(file).parent, check_only, ignored)
 
 
-def _from_here(name: str, value: str) -> str:
-    return str(Path(value).absolute()) if name in _PATHS and value else value
+def _from_here(name: str, value: str) -> Text:
+    return Text(Path(value).absolute() if name in _PATHS and value else value)
 
 
 def _from_file(name: str, value: object, file: Path) -> object:

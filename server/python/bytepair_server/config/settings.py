@@ -34,6 +34,7 @@ from bytepair_server.config.types import (
     Period,
     Positive,
     Seconds,
+    Switch,
     Whole,
     checked_grpc_address,
     checked_http_address,
@@ -79,7 +80,7 @@ def _certificate_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _mode(value: str) -> str:
     if not _MODE.fullmatch(value):
-        raise ValueError('must be a string of three octal digits, such as "660"')
+        raise ValueError('must be a string of three octal digits, such as "660" or "0660"')
     return value
 
 
@@ -88,6 +89,16 @@ def _mode(value: str) -> str:
 Ceiling = Mapping[
     str, Annotated[Literal["ALL"] | tuple[str, ...], BeforeValidator(_special_tokens)]
 ]
+
+
+def largest_message(max_input_bytes: int, max_ids: int) -> int:
+    """The bytes of the largest message that gRPC accepts.
+
+    Follows from the limits on content, with as much again for framing, segments and names, so that
+    an input over its limit is usually rejected by name (INPUT_TOO_LARGE) and not by gRPC. An id is
+    at most five bytes on the wire.
+    """
+    return 2 * max(max_input_bytes, 5 * max_ids) + 64 * 1024
 
 
 class CallerTable(BaseModel):
@@ -191,7 +202,7 @@ class Settings(BaseModel):
     tls_client_ca_file: File | None = None
     """Certificate authorities of clients (PEM), reloaded when it changes. Every client then needs a
     certificate. None: clients need none."""
-    health_needs_caller: bool = False
+    health_needs_caller: Switch = False
     """Answer gRPC health only to known callers. Off: probes need no credentials."""
     # The user of the server's process only.
     unix_socket_mode: Annotated[str, AfterValidator(_mode)] = "0600"
@@ -199,7 +210,7 @@ class Settings(BaseModel):
     disallowed_special_floor: Literal["AS_TEXT", "REJECT"] = "AS_TEXT"
     """The least strict disallowed_special that a request may choose. REJECT: special tokens in text
     are always an error; a streamed count that ends at its limit does not see later ones."""
-    log_denials: bool = False
+    log_denials: Switch = False
     """Log calls without valid credentials, and special tokens and chat formats that the policy
     denies or rejects. Text is never logged."""
     callers: Mapping[str, CallerTable] = Field(default_factory=dict)
@@ -224,16 +235,16 @@ class Settings(BaseModel):
     playground: Literal["auto", "on", "off"] = "auto"
     """Serve a page that shows tokens at the root of grpc_address. auto: on, unless API keys or
     client certificates are required. Native transport only."""
-    reflection: bool = False
+    reflection: Switch = False
     """Answer gRPC server reflection, for tools such as grpcurl."""
 
     builtin_encodings: Annotated[Names, AfterValidator(_known_built_ins)] = tuple(list_encodings())
     """Built-in encodings to load, separated by commas. Encodings of your own are
     [encodings.<name>] tables of the file."""
-    serve_without_bad_encodings: bool = False
+    serve_without_bad_encodings: Switch = False
     """Start without the encodings that cannot be loaded or fail their self-test. Off: one bad
     encoding prevents the start."""
-    allow_reference_backend: bool = False
+    allow_reference_backend: Switch = False
     """Serve with the pure-Python engine if the compiled one is missing: same ids, about a hundred
     times slower."""
 
@@ -286,7 +297,7 @@ class Settings(BaseModel):
     """Maximum bytes of text that one stream holds while it waits for a point where the text can be
     split."""
     # What `max_in_flight` calls of `max_input_bytes` may hold.
-    max_streams_bytes: MemoryBytes = 256 << 20
+    max_streams_bytes: Annotated[MemoryBytes, Field(validate_default=True)] = 256 << 20
     """Maximum bytes that all streams hold together. Streams with at most inline_max_bytes are not
     counted. A stream that would exceed it fails with OVERLOADED."""
 
@@ -303,7 +314,7 @@ class Settings(BaseModel):
     """Maximum connections at once from one IP address. 0: only max_connections counts. Native
     transport only."""
     # Four times the requests in flight, as ids take up to four times their text.
-    max_buffered_bytes: MemoryBytes = 256 << 20
+    max_buffered_bytes: Annotated[MemoryBytes, Field(validate_default=True)] = 256 << 20
     """Maximum bytes of headers, unprocessed messages and unread answers of all connections. Beyond
     it, the connection that holds the most is closed. Native transport only."""
     # Far above what ordinary clients cancel.
@@ -331,7 +342,7 @@ class Settings(BaseModel):
     workers: Annotated[Whole, Field(ge=0, le=1024)] = 0
     """Processes that answer calls, behind one port. 0: one for each usable core, but 1 on a Unix
     socket or where ports cannot be shared."""
-    pin_workers: bool = True
+    pin_workers: Switch = True
     """Pin each worker to a core, if there are as many workers as cores."""
     # Under load each core has a call of its own, and more threads would only take turns.
     threads_per_call: Annotated[Whole, Field(ge=0, le=MAX_THREADS)] = 1
@@ -364,15 +375,29 @@ class Settings(BaseModel):
             raise ValueError("must not be grpc_address")
         return address
 
+    @field_validator("max_streams_bytes")
+    @classmethod
+    def _holds_a_stream(cls, size: int, others: ValidationInfo) -> int:
+        if size < others.data.get("max_pending_bytes", 0):
+            raise ValueError("must be at least max_pending_bytes, or one stream would exceed it")
+        return size
+
+    @field_validator("max_buffered_bytes")
+    @classmethod
+    def _holds_a_message(cls, size: int, others: ValidationInfo) -> int:
+        if others.data.keys() >= {"max_input_bytes", "max_ids"}:
+            most = largest_message(others.data["max_input_bytes"], others.data["max_ids"])
+            if size < most:
+                raise ValueError(
+                    f"must be at least {most}: the largest message, which follows from "
+                    "max_input_bytes and max_ids"
+                )
+        return size
+
     @property
     def max_message_bytes(self) -> int:
-        """The largest message that gRPC accepts.
-
-        Follows from the limits on content, with as much again for framing, segments and
-        names, so that an input over its limit is usually rejected by name (INPUT_TOO_LARGE) and
-        not by gRPC. An id is at most five bytes on the wire.
-        """
-        return 2 * max(self.max_input_bytes, 5 * self.max_ids) + 64 * 1024
+        """The largest message that gRPC accepts."""
+        return largest_message(self.max_input_bytes, self.max_ids)
 
     @property
     def needed_descriptors(self) -> int:

@@ -94,16 +94,33 @@ def problem(fault: ErrorDetails) -> str:
     must = allowed.format(**fault.get("ctx", {}))
     given = fault["input"]
     return (
-        f"must be {must}, not {given!r}"
+        f"must be {must}, not {_shown(given)}"
         if isinstance(given, str | int | float)
         else f"must be {must}"
     )
 
 
-def _not_bool(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError(f"must be a number, not {str(value).lower()}")
+class Text(str):
+    """The value of a flag or a variable, which is text whatever the type of its setting."""
+
+    __slots__ = ()
+
+
+def _number(value: object) -> object:
+    if isinstance(value, bool | str) and not isinstance(value, Text):
+        raise ValueError(f"must be a number, not {_shown(value)}")
     return value
+
+
+def _true_or_false(value: object) -> object:
+    if not isinstance(value, bool | Text):
+        raise ValueError(f"must be true or false, not {_shown(value)}")
+    return value
+
+
+def _shown(value: object) -> str:
+    """A value as TOML has it."""
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def _not_empty(value: str) -> str:
@@ -112,9 +129,10 @@ def _not_empty(value: str) -> str:
     return value
 
 
-#: TOML tells true from 1; Python does not.
-Whole = Annotated[int, BeforeValidator(_not_bool)]
-Number = Annotated[float, BeforeValidator(_not_bool)]
+#: TOML tells true from 1 and from "true"; pydantic does not.
+Whole = Annotated[int, BeforeValidator(_number)]
+Number = Annotated[float, BeforeValidator(_number)]
+Switch = Annotated[bool, BeforeValidator(_true_or_false)]
 Seconds = Number
 #: Numbers of things, with a bound that no machine needs.
 Positive = Annotated[Whole, Field(ge=1, le=1 << 20)]

@@ -21,12 +21,13 @@ from bytepair_server.config.types import NO_ADDRESS, split_address
 from bytepair_server.observability import logs
 from bytepair_server.playground import playground
 from bytepair_server.rpc.call import ANONYMOUS
+from bytepair_server.transport import choice
 
 #: The encoding of the example, if it is served: a name that people know.
 _MODEL: Final = "gpt-4o"
 _MESSAGE: Final = """
 bytepair serves {names}
-  gRPC, JSON   {grpc_address}
+  {protocols}{grpc_address}
   metrics      {http}
 {page}{notes}
 Try, in another terminal:
@@ -67,6 +68,7 @@ def log_start(
         )
     elif not is_encrypted:
         write("no TLS: API keys and text can be read on the network", grpc_address=grpc_address)
+    warn_of_no_keys(log, known)
     warn_of_expiry(log, expiries)
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit != resource.RLIM_INFINITY and limit < settings.needed_descriptors:
@@ -93,6 +95,7 @@ def log_start(
             )
     for variable, reason in configuration.ignored_variables.items():
         log.warning("a variable is ignored", variable=variable, reason=reason)
+    transport = choice.name_of(settings.transport, grpc_address)
     page = ""
     if playground.is_on(settings, known):
         page = f"http{'s' * is_encrypted}://{_target(settings, grpc_address)}/"
@@ -101,14 +104,22 @@ def log_start(
         version=__version__,
         grpc_address=grpc_address,
         http_address=http_address or NO_ADDRESS,
+        transport=transport,
+        is_encrypted=is_encrypted,
         encodings=[entry.name for entry in loaded.entries],
         backends=sorted({entry.encoding.backend for entry in loaded.entries}),
         workers=workers,
         playground=page or "off",
     )
     if settings.log_format == "console":
-        message = startup_message(settings, loaded, grpc_address, http_address, page)
+        message = startup_message(settings, loaded, transport, grpc_address, http_address, page)
         logs.LossyStream(sys.stdout).write(message)
+
+
+def warn_of_no_keys(log: logs.Log, known: Callers) -> None:
+    """Log a warning if there are keys no more."""
+    if known.is_closed:
+        log.warning("no caller has an API key: every call is rejected")
 
 
 def warn_of_expiry(log: logs.Log, expiries: tls.Expiries) -> None:
@@ -118,10 +129,15 @@ def warn_of_expiry(log: logs.Log, expiries: tls.Expiries) -> None:
 
 
 def startup_message(
-    settings: Settings, catalog: Catalog, grpc_address: str, http_address: str, page: str
+    settings: Settings,
+    catalog: Catalog,
+    transport: str,
+    grpc_address: str,
+    http_address: str,
+    page: str,
 ) -> str:
-    """The message for the console; see `log_start`. `page` is the address of the playground; "" if
-    it is off."""
+    """The message for the console; see `log_start`. `transport` is "native" or "grpcio", and `page`
+    the address of the playground; "" if it is off."""
     target, credentials, how = _target(settings, grpc_address), "", "-plaintext"
     if settings.api_keys_file is not None:
         credentials += " --api-key-file KEY"
@@ -134,6 +150,7 @@ def startup_message(
     served = {name for entry in catalog.entries for name in (entry.name, *entry.aliases)}
     return _MESSAGE.format(
         names=", ".join(entry.name for entry in catalog.entries),
+        protocols="gRPC, JSON   " if transport == "native" else "gRPC         ",
         grpc_address=grpc_address,
         http=f"http://{http_address}/metrics, /healthz, /readyz" if http_address else "none",
         page=f"  page         {page} shows tokens in a browser\n" if page else "",

@@ -202,6 +202,7 @@ class Outcomes:
                 **self._fields(call),
                 peer=call.peer,
                 reason=failure.reason,
+                why=failure.message if failure.reason == "UNAUTHENTICATED" else "",
                 token=failure.token,
                 format=failure.metadata.get("format", ""),
                 **traces.parent_of(incoming.header(traces.TRACEPARENT)),

@@ -140,11 +140,18 @@ def _no_token_with_id(error: errors.NoTokenWithId) -> Failure:
 #: What to do about a limit, by its field.
 _ADVICE: Final = {
     "chunks": "; use SplitStream",
+    "ids": "; the operator's max_ids decides this limit",
+    "items": "; the operator's max_batch_items decides this limit",
+    "items.ids": "; the operator's max_ids decides this limit: send fewer items",
+    "items.segments": "; the operator's max_segments decides this limit: send fewer items",
     "messages": "; the operator's max_input_bytes decides this limit: send fewer messages",
     "message": "; the limit follows from the server's max_input_bytes and max_ids",
+    "prefill_ids": "; the operator's max_ids decides this limit",
     "request": "; send a larger one as protobuf, or its text by a stream",
     "text": "; the operator's max_input_bytes decides this limit, and streams take longer texts",
     "items.text": "; the operator's max_input_bytes decides this limit: send fewer items",
+    "segments": "; the operator's max_segments decides this limit",
+    "stop": "; the operator's max_stop_strings and max_stop_bytes decide this limit",
 }
 
 

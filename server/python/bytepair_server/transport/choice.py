@@ -31,10 +31,19 @@ def choose(name: str, address: str) -> type[Transport]:
     return GrpcioTransport
 
 
+def name_of(name: str, address: str) -> str:
+    """The name of the transport that `choose` returns: "native" or "grpcio".
+
+    Raises:
+        ConfigurationError: As `choose`.
+    """
+    return "grpcio" if choose(name, address) is GrpcioTransport else "native"
+
+
 def serves_browsers(name: str, address: str) -> bool:
     """Whether browsers can reach an address: the transport is native, on a TCP port.
 
     Raises:
         ConfigurationError: As `choose`.
     """
-    return not address.startswith("unix:") and choose(name, address) is not GrpcioTransport
+    return not address.startswith("unix:") and name_of(name, address) == "native"

@@ -13,6 +13,7 @@ from grpc_health.v1 import health, health_pb2
 
 from bytepair_server.auth.callers import Callers
 from bytepair_server.errors import Overloaded, RequestRejected
+from bytepair_server.observability import logs
 from bytepair_server.rpc import json
 from bytepair_server.rpc.call import AUTHORIZATION
 from bytepair_server.rpc.status import failure_of
@@ -35,11 +36,14 @@ class Health:
     """The health service for all or for known callers. The number of watches is bounded, and a
     watcher that does not read does not delay others."""
 
-    def __init__(self, services: Collection[str], callers: Callers | None) -> None:
+    def __init__(
+        self, services: Collection[str], callers: Callers | None, denials: logs.Log | None
+    ) -> None:
         """Report NOT_SERVING for all of `services` until `set`. Answer the callers that `callers`
-        identifies; everyone if it is None."""
+        identifies, and log others to `denials`; answer everyone if it is None."""
         self._services: Final = services
         self._callers: Final = callers
+        self._denials: Final = denials
         self._status: int = health_pb2.HealthCheckResponse.NOT_SERVING
         #: Set once, at the next change.
         self._changed = asyncio.Event()
@@ -112,6 +116,8 @@ class Health:
                     return service
                 problem = "the service name is too long"
         except RequestRejected as error:
+            if self._denials is not None:
+                self._denials.warning("denied", rpc="health", peer=incoming.peer, why=str(error))
             _reject(incoming, error)
             return None
         except DecodeError:
