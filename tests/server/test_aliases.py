@@ -13,6 +13,7 @@ from bytepair_server.catalog import load
 from bytepair_server.config.aliases import aliases_of
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.settings import Settings
+from bytepair_server.errors import EncodingNotLoaded
 from bytepair_server.observability.metrics import MAX_UNKNOWN_NAMES, Metrics
 from bytepair_server.workers.shared_metrics import OTHER
 from support.failures import failure
@@ -103,7 +104,7 @@ def test_an_unknown_name_gets_suggestions_and_is_logged_once(named: RunningServe
     assert failed.metadata["nearest"].split(", ")[0] == "azure/gpt-4o"
     assert "[aliases]" in failed.message
     named.wait_for_log(
-        "unknown encoding requested; [aliases] of the configuration adds a name",
+        "unknown encoding requested; [aliases] of the configuration can add a name",
         name="azure/gtp-4o",
     )
     assert named.metric("bytepair_unknown_encoding_total", requested="azure/gtp-4o") == 3
@@ -183,9 +184,13 @@ def test_an_alias_of_an_encoding_that_is_not_served_names_no_other_one() -> None
         ),
         Path(),
     )
-    for name in ("gpt-4-mine", "gpt-4-my-model"):
-        with pytest.raises(LookupError):
+    for name in ("mine", "gpt-4-mine", "gpt-4-my-model"):
+        with pytest.raises(EncodingNotLoaded):
             catalog.get(name)
+    named = {"gpt-4-named": {"file": "none", "pattern": "gpt2"}}
+    catalog = load(settings(encodings=named, serve_without_bad_encodings=True), Path())
+    with pytest.raises(EncodingNotLoaded):
+        catalog.get("gpt-4-named")
 
 
 def test_an_own_pattern_wins_over_a_published_one_of_equal_length() -> None:

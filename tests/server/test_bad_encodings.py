@@ -114,7 +114,9 @@ def test_with_serve_without_bad_encodings_the_others_are_served_and_the_error_is
         request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
         assert server.stub.Count(request).count == 2
         gone = tokenizer_pb2.CountRequest(encoding="mine", text="hello")
-        assert failure(server.stub.Count, gone).code is grpc.StatusCode.NOT_FOUND
+        failed = failure(server.stub.Count, gone)
+        assert failed.code is grpc.StatusCode.NOT_FOUND
+        assert "'mine' is configured, but its encoding could not be loaded" in failed.message
         assert server.get("/readyz") == (200, "ready, without mine\n")
         assert server.metric("bytepair_encoding_failed", encoding="mine") == 1
         assert server.metric("bytepair_encoding_info", encoding="cl100k_base") == 1

@@ -27,7 +27,7 @@ from bytepair_engine.vocabulary.names import Names, nearest
 from bytepair_server.config.aliases import aliases_of
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.settings import ChatFormatTable, Settings
-from bytepair_server.errors import FingerprintMismatch
+from bytepair_server.errors import EncodingNotLoaded, FingerprintMismatch
 
 #: The text of the self-test: several scripts, digits, whitespace runs, an emoji.
 SELF_TEST_TEXT: Final = "Hello  world, 1234567 naïve cafés!\n\n\t日本語 🙂 don't\r\n"
@@ -114,11 +114,15 @@ class Catalog:
             expected_fingerprint: The required fingerprint; "" for any.
         Raises:
             UnknownEncoding: No encoding has this name.
+            EncodingNotLoaded: The encoding is one of `failed`.
             FingerprintMismatch: The encoding has another fingerprint.
         """
-        entry = self._by_name.get(name) or self._by_name.get(self._aliases.find(name) or "")
+        # A pattern must not give the name of an encoding that could not be loaded to another one.
+        meant = name if name in self.failed else self._aliases.find(name) or ""
+        entry = self._by_name.get(name) or self._by_name.get(meant)
         if entry is None:
-            raise UnknownEncoding(name, self._known, nearest(name, self._known))
+            kind = EncodingNotLoaded if meant in self.failed else UnknownEncoding
+            raise kind(name, self._known, nearest(name, self._known))
         if expected_fingerprint and expected_fingerprint != entry.fingerprint:
             raise FingerprintMismatch(entry.name, expected_fingerprint, entry.fingerprint)
         return entry

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bytepair_engine import UnknownEncoding
+
 
 class RequestRejected(Exception):
     """Base class of the errors that the server raises for a request."""
@@ -20,6 +22,10 @@ class Unauthenticated(RequestRejected):
 
     problem: str
     accepted: str
+
+
+class EncodingNotLoaded(UnknownEncoding):
+    """The encoding is configured, but could not be loaded."""
 
 
 @dataclass(eq=False)

@@ -176,7 +176,7 @@ class Outcomes:
         name = self._shared.metrics.unknown_encoding(failure.metadata["encoding"])
         if name is not None:
             self._shared.log.warning(
-                "unknown encoding requested; [aliases] of the configuration adds a name",
+                "unknown encoding requested; [aliases] of the configuration can add a name",
                 name=name,
                 nearest=failure.metadata.get("nearest", ""),
                 caller=call.caller,

@@ -78,6 +78,14 @@ def _unknown_encoding(error: engine.UnknownEncoding) -> Failure:
     return _unknown("UNKNOWN_ENCODING", "encoding", "encoding", error, advice)
 
 
+def _encoding_not_loaded(error: errors.EncodingNotLoaded) -> Failure:
+    name = _quoted(error.name)
+    message = f"{name!r} is configured, but its encoding could not be loaded: the log says why"
+    return Failure(
+        Code.NOT_FOUND, "UNKNOWN_ENCODING", message, {"encoding": name}, field="encoding"
+    )
+
+
 def _unknown_chat_format(error: chat.UnknownChatFormat) -> Failure:
     advice = "ListChatFormats shows what this server has"
     return _unknown("UNKNOWN_CHAT_FORMAT", "format", "chat format", error, advice)
@@ -263,6 +271,7 @@ def _invalid_option(error: engine.InvalidOption) -> Failure:
 #: A row for each type; subclasses need their own.
 TABLE: Final[dict[type[Exception], _ToFailure]] = {
     engine.UnknownEncoding: _unknown_encoding,
+    errors.EncodingNotLoaded: _encoding_not_loaded,
     errors.FingerprintMismatch: _row(
         Code.FAILED_PRECONDITION,
         "FINGERPRINT_MISMATCH",
