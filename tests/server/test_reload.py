@@ -86,8 +86,9 @@ def test_keys_are_replaced_without_a_restart(serve: Serve, tmp_path: Path) -> No
     assert takes(server, "new")
     assert takes(server, "other")
     assert (tells_health(server, "old"), tells_health(server, "new")) == (False, True)
-    assert "mistyped or revoked" in server.wait_for_log("denied", rpc="health")["why"]
-    assert "mistyped or revoked" in server.wait_for_log("denied", rpc="Count")["why"]
+    said = "this server does not know the API key, which may be mistyped or revoked"
+    for rpc in ("health", "Count"):
+        assert server.wait_for_log("denied", rpc=rpc)["why"].startswith(said)
 
     # A key that was not hashed by mistake must not be in the log.
     bad_files = ("chat = ['hunter2']", "no toml: hunter2", "", keys_toml(chat="new", empty=""))

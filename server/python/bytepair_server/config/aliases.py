@@ -26,8 +26,9 @@ def aliases_of(settings: Settings) -> dict[str, str]:
 
     Raises:
         ConfigurationError: An alias is not a name, stands for two encodings or for none, or is the
-            canonical name of another one, which the operator may have named so; a pattern matches
-            every name; or two of the operator's patterns match the same name and neither is longer.
+            canonical name of another one; an encoding has the canonical name or an alias of
+            another; a pattern matches every name; or two of the operator's patterns match the same
+            name and neither is longer.
     """
     served = {*settings.builtin_encodings, *settings.encodings}
     canonical = {*list_encodings(), *settings.encodings}

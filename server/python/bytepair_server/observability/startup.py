@@ -105,7 +105,7 @@ def log_start(
         grpc_address=grpc_address,
         http_address=http_address or NO_ADDRESS,
         transport=transport,
-        is_encrypted=is_encrypted,
+        tls=is_encrypted,
         encodings=[entry.name for entry in loaded.entries],
         backends=sorted({entry.encoding.backend for entry in loaded.entries}),
         workers=workers,
@@ -117,7 +117,7 @@ def log_start(
 
 
 def warn_of_no_keys(log: logs.Log, known: Callers) -> None:
-    """Log a warning if there are keys no more."""
+    """Log a warning if no caller has a key any more."""
     if known.is_closed:
         log.warning("no caller has an API key: every call is rejected")
 

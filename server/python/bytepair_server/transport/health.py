@@ -116,9 +116,9 @@ class Health:
                     return service
                 problem = "the service name is too long"
         except RequestRejected as error:
+            why = _reject(incoming, error)
             if self._denials is not None:
-                self._denials.warning("denied", rpc="health", peer=incoming.peer, why=str(error))
-            _reject(incoming, error)
+                self._denials.warning("denied", rpc="health", peer=incoming.peer, why=why)
             return None
         except DecodeError:
             pass
@@ -131,7 +131,9 @@ def _written(status: int, incoming: UnaryCall | StreamCall) -> bytes:
     return json.write(raw, health_pb2.HealthCheckResponse) if incoming.is_json else raw
 
 
-def _reject(incoming: UnaryCall | StreamCall, error: RequestRejected) -> None:
+def _reject(incoming: UnaryCall | StreamCall, error: RequestRejected) -> str:
+    """Fail a call. Returns the message of its status."""
     failure = failure_of(error)
     assert failure is not None  # it has a row
     incoming.fail(failure.for_transport(is_json=incoming.is_json))
+    return failure.message
