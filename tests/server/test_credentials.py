@@ -17,7 +17,7 @@ import pytest
 from bytepair.v1 import tokenizer_pb2
 from bytepair_server.auth.api_keys import Keys, hashed
 from bytepair_server.auth.callers import Callers
-from bytepair_server.config.settings import CallerTable
+from bytepair_server.config.tables import CallerTable
 from bytepair_server.errors import Unauthenticated
 from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc

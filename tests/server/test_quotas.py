@@ -16,7 +16,7 @@ from bytepair.v1.context_pb2 import SplitRequest
 from bytepair_server.auth.api_keys import Keys
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.quotas import Bucket, Quota, Quotas
-from bytepair_server.config.settings import CallerTable, QuotaTable
+from bytepair_server.config.tables import CallerTable, QuotaTable
 from bytepair_server.errors import QuotaExceeded
 from bytepair_server.rpc.status import failure_of
 from bytepair_server.workers.shared_quotas import QuotaStore

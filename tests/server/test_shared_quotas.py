@@ -102,7 +102,7 @@ import mmap, os
 from bytepair_server.errors import QuotaExceeded
 from bytepair_server.workers.shared_quotas import QuotaStore
 from bytepair_server.auth.quotas import Quota
-from bytepair_server.config.settings import QuotaTable
+from bytepair_server.config.tables import QuotaTable
 
 quota_store, started = QuotaStore(4), mmap.mmap(-1, 4)
 table = QuotaTable(requests_per_second=1e-6, request_burst=40_000)
@@ -144,7 +144,7 @@ import os, signal
 from bytepair_server.errors import QuotaExceeded
 from bytepair_server.workers.shared_quotas import QuotaStore
 from bytepair_server.auth.quotas import Quota
-from bytepair_server.config.settings import QuotaTable
+from bytepair_server.config.tables import QuotaTable
 
 account = QuotaStore(2).account("caller")
 pid = os.fork()

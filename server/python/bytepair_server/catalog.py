@@ -26,7 +26,8 @@ from bytepair_engine.vocabulary.names import Names, nearest
 
 from bytepair_server.config.aliases import aliases_of
 from bytepair_server.config.loader import ConfigurationError
-from bytepair_server.config.settings import ChatFormatTable, Settings
+from bytepair_server.config.settings import Settings
+from bytepair_server.config.tables import ChatFormatTable
 from bytepair_server.errors import EncodingNotLoaded, FingerprintMismatch
 
 #: The text of the self-test: several scripts, digits, whitespace runs, an emoji.

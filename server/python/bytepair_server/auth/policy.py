@@ -15,7 +15,8 @@ from bytepair_engine.vocabulary.names import nearest
 from bytepair_server.auth.callers import Callers
 from bytepair_server.catalog import Catalog, Entry
 from bytepair_server.config.loader import ConfigurationError
-from bytepair_server.config.settings import Ceiling, alias_hint
+from bytepair_server.config.settings import alias_hint
+from bytepair_server.config.tables import Ceiling
 from bytepair_server.errors import FormatNotPermitted, InvalidField, SpecialTokenNotPermitted
 
 #: In `allowed_special`: every special token of the ceiling. In a ceiling: every special token.

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Final
 
 from bytepair_server.auth.callers import Callers
-from bytepair_server.config.settings import LIMITS_TOGETHER, QuotaTable
+from bytepair_server.config.tables import LIMITS_TOGETHER, QuotaTable
 from bytepair_server.errors import QuotaExceeded
 from bytepair_server.workers.shared_memory import Cells
 from bytepair_server.workers.shared_quotas import Account, QuotaStore

@@ -18,13 +18,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from bytepair_server import __version__
-from bytepair_server.config.settings import (
-    FILE_ONLY,
-    CallerTable,
-    ChatFormatTable,
-    QuotaTable,
-    Settings,
-)
+from bytepair_server.config.settings import FILE_ONLY, Settings
+from bytepair_server.config.tables import CallerTable, ChatFormatTable, QuotaTable
 from bytepair_server.config.types import Text, problem
 
 PREFIX: Final = "BYTEPAIR_"
