@@ -29,7 +29,7 @@ from support.slow import SLOW_FLAGS, WITHOUT_CORE, endless_count
 from support.streaming import CountRequest, DecodeRequest, Talk, count_config, decode_config
 
 MIB = 1 << 20
-#: The least limit of unread bytes of which a test sends more, and smaller messages, as it requires.
+#: The lowest limit of unread bytes, and limits of messages that fit it.
 SMALL = ("--max-buffered-bytes", str(MIB), "--max-input-bytes", "400000", "--max-ids", "80000")
 #: Characters of one token, so that answers are many times as large as their requests.
 LONG_TOKEN = 64

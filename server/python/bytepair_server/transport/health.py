@@ -16,6 +16,7 @@ from bytepair_server.errors import Overloaded, RequestRejected
 from bytepair_server.observability import logs
 from bytepair_server.rpc import json
 from bytepair_server.rpc.call import AUTHORIZATION
+from bytepair_server.rpc.failure import Failure
 from bytepair_server.rpc.status import failure_of
 from bytepair_server.transport.interface import Kind, Method, Status, StreamCall, UnaryCall
 
@@ -116,9 +117,15 @@ class Health:
                     return service
                 problem = "the service name is too long"
         except RequestRejected as error:
-            why = _reject(incoming, error)
+            failure = _reject(incoming, error)
             if self._denials is not None:
-                self._denials.warning("denied", rpc="health", peer=incoming.peer, why=why)
+                self._denials.warning(
+                    "denied",
+                    rpc="health",
+                    peer=incoming.peer,
+                    reason=failure.reason,
+                    why=failure.message,
+                )
             return None
         except DecodeError:
             pass
@@ -131,9 +138,8 @@ def _written(status: int, incoming: UnaryCall | StreamCall) -> bytes:
     return json.write(raw, health_pb2.HealthCheckResponse) if incoming.is_json else raw
 
 
-def _reject(incoming: UnaryCall | StreamCall, error: RequestRejected) -> str:
-    """Fail a call. Returns the message of its status."""
+def _reject(incoming: UnaryCall | StreamCall, error: RequestRejected) -> Failure:
     failure = failure_of(error)
     assert failure is not None  # it has a row
     incoming.fail(failure.for_transport(is_json=incoming.is_json))
-    return failure.message
+    return failure
