@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -274,6 +275,22 @@ def test_an_invalid_key_file_is_rejected_and_not_quoted(
 def test_a_valid_configuration_is_reported_as_valid() -> None:
     ended = check_config("--builtin-encodings", "r50k_base")
     assert (ended.returncode, ended.stdout) == (0, "configuration is good\n")
+
+
+@pytest.mark.slow
+def test_settings_that_the_transport_ignores_are_reported(tmp_path: Path) -> None:
+    settings = {
+        name: field.get_default()
+        for name, field in Settings.model_fields.items()
+        if loader.described(name).endswith("Native transport only.") and name != "playground"
+    }
+    lines = (f"{name} = {json.dumps(value)}" for name, value in settings.items())
+    path = write_config(tmp_path, "\n".join(('builtin_encodings = ["r50k_base"]', *lines)))
+    for transport, is_ignored in {"native": False, "grpcio": True}.items():
+        said = check_config("--config", path, "--transport", transport).stderr
+        for name in settings:
+            assert (f"the grpcio transport lacks it setting={name}" in said) == is_ignored
+    assert len(settings) > 3
 
 
 @pytest.mark.slow

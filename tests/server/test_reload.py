@@ -311,7 +311,9 @@ def test_the_expiry_of_certificates_is_measured_and_logged_if_it_is_soon(tmp_pat
     checked = check_config(*flags)
     for setting, days in {"tls_cert_file": 13, "tls_client_ca_file": 12}.items():
         when = after(days).isoformat()
-        assert f"{setting}: a certificate expires soon, at {when}" in checked.stderr
+        assert f"a TLS certificate expires soon: replace it expires={when} setting={setting}" in (
+            checked.stderr
+        )
     assert checked.returncode == 0
     with RunningServer(*flags) as server:
         check(2, tls_cert_file=13, tls_client_ca_file=12)

@@ -12,11 +12,11 @@ from typing import Final
 
 import uvloop
 
-from bytepair_server.auth import tls
-from bytepair_server.catalog import Catalog, SelfTestFailed
+from bytepair_server.catalog import SelfTestFailed
 from bytepair_server.config import loader
 from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.observability import logs
+from bytepair_server.observability.startup import warn
 from bytepair_server.server import Server, verify
 from bytepair_server.workers.signals import stop_signals
 from bytepair_server.workers.supervisor import Supervisor, worker_count
@@ -42,16 +42,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         configuration = loader.load(arguments, os.environ)
         if configuration.check_only:
-            loaded, expiries = _check(configuration)
-            for name, pin in loaded.unpinned.items():
-                sys.stderr.write(
-                    f"encodings.{name}: this file is not pinned; add {pin} so that a replaced "
-                    "file is rejected\n"
-                )
-            for variable, reason in configuration.ignored_variables.items():
-                sys.stderr.write(f"{variable} is ignored: {reason}\n")
-            for setting, when in tls.soon(expiries).items():
-                sys.stderr.write(f"{setting}: a certificate expires soon, at {when}\n")
+            _check(configuration)
             sys.stdout.write("configuration is good\n")
             return 0
         count = worker_count(configuration.settings)
@@ -87,11 +78,22 @@ async def _serve(configuration: Configuration) -> bool:
         return await server.run(stopping)
 
 
-def _check(configuration: Configuration) -> tuple[Catalog, tls.Expiries]:
-    worker_count(configuration.settings)
-    # --check-config always reports a bad encoding.
-    strict = configuration.settings.model_copy(update={"serve_without_bad_encodings": False})
-    return verify(strict, configuration.base_dir)[1:]
+def _check(configuration: Configuration) -> None:
+    """Verify what the settings name, and print the warnings of the start."""
+    settings = configuration.settings
+    worker_count(settings)
+    # A bad encoding is always reported.
+    strict = settings.model_copy(update={"serve_without_bad_encodings": False})
+    known, loaded, expiries = verify(strict, configuration.base_dir)
+    log = logs.configure("console", "warning", sys.stderr)
+    warn(
+        log,
+        configuration,
+        known,
+        loaded,
+        expiries=expiries,
+        grpc_address=settings.grpc_address,
+    )
 
 
 def _raise_descriptor_limit(needed: int) -> None:

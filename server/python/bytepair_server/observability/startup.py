@@ -58,18 +58,7 @@ def log_start(
     calls.
     """
     settings = configuration.settings
-    is_encrypted = settings.tls_cert_file is not None
-    write = log.info if _is_private(grpc_address) else log.warning
-    if known.open:
-        write(
-            "no authentication is configured: anyone who can reach the port may call",
-            caller=ANONYMOUS,
-            grpc_address=grpc_address,
-        )
-    elif not is_encrypted:
-        write("no TLS: API keys and text can be read on the network", grpc_address=grpc_address)
-    warn_of_no_keys(log, known)
-    warn_of_expiry(log, expiries)
+    warn(log, configuration, known, loaded, expiries=expiries, grpc_address=grpc_address)
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit != resource.RLIM_INFINITY and limit < settings.needed_descriptors:
         log.warning(
@@ -80,21 +69,7 @@ def log_start(
         )
     for name, why in loaded.failed.items():
         log.error("an encoding is not served: it cannot be loaded", encoding=name, why=why)
-    for name, pin in loaded.unpinned.items():
-        log.warning(
-            "this file is not pinned: add this line, so that a replaced file is rejected",
-            encoding=name,
-            add=pin,
-        )
-    for entry in loaded.entries:
-        if not can_stream(entry.encoding):
-            log.warning(
-                "EncodeStream, CountStream and SplitStream reject this encoding: no points are "
-                "known where its text can be split",
-                encoding=entry.name,
-            )
-    for variable, reason in configuration.ignored_variables.items():
-        log.warning("a variable is ignored", variable=variable, reason=reason)
+    is_encrypted = settings.tls_cert_file is not None
     transport = choice.name_of(settings.transport, grpc_address)
     page = ""
     if playground.is_on(settings, known):
@@ -114,6 +89,48 @@ def log_start(
     if settings.log_format == "console":
         message = startup_message(settings, loaded, transport, grpc_address, http_address, page)
         logs.LossyStream(sys.stdout).write(message)
+
+
+def warn(
+    log: logs.Log,
+    configuration: Configuration,
+    known: Callers,
+    loaded: Catalog,
+    *,
+    expiries: tls.Expiries,
+    grpc_address: str,
+) -> None:
+    """Log what an operator may want to change in a valid configuration; see `log_start`."""
+    settings = configuration.settings
+    write = log.info if _is_private(grpc_address) else log.warning
+    if known.open:
+        write(
+            "no authentication is configured: anyone who can reach the port may call",
+            caller=ANONYMOUS,
+            grpc_address=grpc_address,
+        )
+    elif settings.tls_cert_file is None:
+        write("no TLS: API keys and text can be read on the network", grpc_address=grpc_address)
+    warn_of_no_keys(log, known)
+    warn_of_expiry(log, expiries)
+    for name, pin in loaded.unpinned.items():
+        log.warning(
+            "this file is not pinned: add this line, so that a replaced file is rejected",
+            encoding=name,
+            add=pin,
+        )
+    for entry in loaded.entries:
+        if not can_stream(entry.encoding):
+            log.warning(
+                "EncodeStream, CountStream and SplitStream reject this encoding: no points are "
+                "known where its text can be split",
+                encoding=entry.name,
+            )
+    for variable, reason in configuration.ignored_variables.items():
+        log.warning("a variable is ignored", variable=variable, reason=reason)
+    if choice.name_of(settings.transport, grpc_address) == "grpcio":
+        for setting in sorted(settings.model_fields_set & choice.NATIVE_ONLY):
+            log.warning("a setting is ignored: the grpcio transport lacks it", setting=setting)
 
 
 def warn_of_no_keys(log: logs.Log, known: Callers) -> None:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.transport.grpcio import GrpcioTransport
 from bytepair_server.transport.interface import Transport
+
+#: The settings that the grpcio transport ignores.
+NATIVE_ONLY: Final = frozenset(
+    {
+        "cors_origins",
+        "max_abandoned_per_second",
+        "max_buffered_bytes",
+        "max_connections_per_address",
+    }
+)
 
 
 def choose(name: str, address: str) -> type[Transport]:
