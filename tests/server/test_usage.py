@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import grpc
-from bytepair.v1 import tokenizer_pb2
+from bytepair.v1 import context_pb2, tokenizer_pb2
 from bytepair_server.observability.metrics import MAX_CALLERS, Metrics
 from bytepair_server.workers.shared_metrics import OTHER
 from conftest import Serve
@@ -39,7 +39,10 @@ def use_of(server: RunningServer, caller: str) -> Use:
 
 def test_usage_is_counted_per_caller(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "keys.toml").write_text(keys_toml(chat="chat-key", billing="billing-key"))
-    server = serve("--config", write_config(tmp_path, "api_keys_file = 'keys.toml'"))
+    config = write_config(tmp_path, "api_keys_file = 'keys.toml'\nmax_chunks = 1")
+    server = serve("--config", config)
+    # Prometheus ignores the first value of a series, so each begins before the first call.
+    assert server.get("/metrics")[1].count("bytepair_caller_tokens_total{") == 2
     count, chat = server.stub.Count, with_key("chat-key")
     request = tokenizer_pb2.CountRequest(encoding="gpt-4", text="né é")
     count(request, **chat)
@@ -48,7 +51,10 @@ def test_usage_is_counted_per_caller(serve: Serve, tmp_path: Path) -> None:
     server.stub.CountStream(iter(messages), **chat)
     request.encoding = "nope"
     failure(count, request, **chat)
-    assert use_of(server, "chat") == {"requests": 3, "input_bytes": 12, "tokens": 4}
+    # A failed call returns nothing.
+    split = context_pb2.SplitRequest(encoding="gpt-4", text="né é", max_tokens=1)
+    assert failure(server.stub.Split, split, **chat).reason == "INPUT_TOO_LARGE"
+    assert use_of(server, "chat") == {"requests": 4, "input_bytes": 18, "tokens": 4}
     assert use_of(server, "billing") == {"requests": 1, "input_bytes": 6, "tokens": 2}
     # An unauthenticated caller has no series.
     assert failure(count, request).code is grpc.StatusCode.UNAUTHENTICATED

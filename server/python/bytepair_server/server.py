@@ -112,6 +112,7 @@ class Server:
         self._tls: Final = tls.paths(settings, base_dir)
         self._reloaders: Final = self._make_reloaders()
         self._callers: Final = callers.load(settings, base_dir)
+        self._metrics.expect(self._callers.names)
         self._health: Final = Health(
             (health.OVERALL_HEALTH, *_SERVICES),
             self._callers if settings.health_needs_caller else None,
@@ -288,6 +289,7 @@ class Server:
 
     def _replace_keys(self, reloaded: Callers) -> None:
         self._callers.replace_keys(reloaded)
+        self._metrics.expect(self._callers.names)
         warn_of_no_keys(self._log, self._callers)
 
     def _replace_tls(self, files: TlsFiles) -> None:

@@ -220,6 +220,11 @@ class Metrics:
         all_bytes.inc(input_bytes)
         all_tokens.inc(tokens)
 
+    def expect(self, callers: Iterable[str]) -> None:
+        """Show callers before their first calls. Prometheus ignores the first value of a series."""
+        for caller in sorted(set(callers) - self._usage.keys()):
+            self._usage_of(caller)
+
     def _usage_of(self, caller: str) -> tuple[Cell, ...]:
         if len(self._usage) >= MAX_CALLERS:
             caller = OTHER

@@ -119,7 +119,7 @@ class ContextService:
         self._options.check_size("text", len(utf8), call)
         record_special(entry.encoding, (utf8,), rule, call)
         response = context_pb2.SplitResponse(encoding=entry.name, fingerprint=entry.fingerprint)
-        most = self._settings.max_chunks
+        most, tokens = self._settings.max_chunks, 0
         try:
             for chunk in splitting.split(
                 entry.encoding, text, options, disallowed_special=rule["disallowed_special"]
@@ -127,9 +127,10 @@ class ContextService:
                 if len(response.chunks) == most:
                     raise InputTooLarge("chunks", None, most, "chunks")
                 response.chunks.append(writer.write(chunk))
-                call.tokens += chunk.count
+                tokens += chunk.count
         except PieceTooLong as error:
             raise NoSplitPoint(error.limit) from None
+        call.tokens = tokens  # a call that fails returns none
         return response.SerializeToString()
 
     def inspect(self, request: context_pb2.InspectRequest, call: Call) -> bytes:
