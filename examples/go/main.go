@@ -73,6 +73,8 @@ func connect() (*grpc.ClientConn, error) {
 		}
 	}
 	return grpc.NewClient(target,
+		// Some answers are larger than the 4 MiB that gRPC accepts by default.
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)),
 		grpc.WithTransportCredentials(transport),
 		grpc.WithPerRPCCredentials(apiKey(os.Getenv("BYTEPAIR_API_KEY"))),
 		grpc.WithDefaultServiceConfig(retries),
@@ -151,7 +153,10 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	text, err := decode(ctx, client, encoded.Ids)
+	// A stream lasts as long as a model writes, so it is cancelled, but has no deadline.
+	writing, stop := context.WithCancel(context.Background())
+	defer stop()
+	text, err := decode(writing, client, encoded.Ids)
 	if err != nil {
 		return err
 	}

@@ -83,6 +83,8 @@ function connect() {
     });
   return new TokenizerService(target ?? "localhost:50051", credentials, {
     "grpc.service_config": RETRIES,
+    // Some answers are larger than the 4 MiB that gRPC accepts by default.
+    "grpc.max_receive_message_length": 64 << 20,
     interceptors: [withKey],
   });
 }

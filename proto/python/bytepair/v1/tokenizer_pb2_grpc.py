@@ -35,7 +35,7 @@ if _version_not_supported:
 
 class TokenizerServiceStub(object):
     """Every call is a pure function of its request and of the loaded encodings: all are
-    idempotent and safe to retry. Text is untrusted: no part of it becomes a control token
+    idempotent, and those with one request safe to retry by a library. Text is untrusted: no part of it becomes a control token
     unless both the request and the caller's ceiling allow that token.
 
     A failed call returns google.rpc.ErrorInfo in the standard status details, with domain
@@ -44,7 +44,7 @@ class TokenizerServiceStub(object):
 
     UNKNOWN_ENCODING             NOT_FOUND            encoding, nearest (if any)
     FINGERPRINT_MISMATCH         FAILED_PRECONDITION  encoding or format, expected, actual
-    SPECIAL_TOKEN_IN_TEXT        INVALID_ARGUMENT     token, byte_offset
+    SPECIAL_TOKEN_IN_TEXT        INVALID_ARGUMENT     token, byte_offset, index (of a message)
     UNKNOWN_TOKEN_ID             INVALID_ARGUMENT     encoding, id, index (not in GetToken)
     INVALID_UTF8                 INVALID_ARGUMENT     byte_offset
     INPUT_TOO_LARGE              INVALID_ARGUMENT     field, limit, size (if known)
@@ -177,7 +177,7 @@ class TokenizerServiceStub(object):
 
 class TokenizerServiceServicer(object):
     """Every call is a pure function of its request and of the loaded encodings: all are
-    idempotent and safe to retry. Text is untrusted: no part of it becomes a control token
+    idempotent, and those with one request safe to retry by a library. Text is untrusted: no part of it becomes a control token
     unless both the request and the caller's ceiling allow that token.
 
     A failed call returns google.rpc.ErrorInfo in the standard status details, with domain
@@ -186,7 +186,7 @@ class TokenizerServiceServicer(object):
 
     UNKNOWN_ENCODING             NOT_FOUND            encoding, nearest (if any)
     FINGERPRINT_MISMATCH         FAILED_PRECONDITION  encoding or format, expected, actual
-    SPECIAL_TOKEN_IN_TEXT        INVALID_ARGUMENT     token, byte_offset
+    SPECIAL_TOKEN_IN_TEXT        INVALID_ARGUMENT     token, byte_offset, index (of a message)
     UNKNOWN_TOKEN_ID             INVALID_ARGUMENT     encoding, id, index (not in GetToken)
     INVALID_UTF8                 INVALID_ARGUMENT     byte_offset
     INPUT_TOO_LARGE              INVALID_ARGUMENT     field, limit, size (if known)
@@ -446,7 +446,7 @@ def add_TokenizerServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class TokenizerService(object):
     """Every call is a pure function of its request and of the loaded encodings: all are
-    idempotent and safe to retry. Text is untrusted: no part of it becomes a control token
+    idempotent, and those with one request safe to retry by a library. Text is untrusted: no part of it becomes a control token
     unless both the request and the caller's ceiling allow that token.
 
     A failed call returns google.rpc.ErrorInfo in the standard status details, with domain
@@ -455,7 +455,7 @@ class TokenizerService(object):
 
     UNKNOWN_ENCODING             NOT_FOUND            encoding, nearest (if any)
     FINGERPRINT_MISMATCH         FAILED_PRECONDITION  encoding or format, expected, actual
-    SPECIAL_TOKEN_IN_TEXT        INVALID_ARGUMENT     token, byte_offset
+    SPECIAL_TOKEN_IN_TEXT        INVALID_ARGUMENT     token, byte_offset, index (of a message)
     UNKNOWN_TOKEN_ID             INVALID_ARGUMENT     encoding, id, index (not in GetToken)
     INVALID_UTF8                 INVALID_ARGUMENT     byte_offset
     INPUT_TOO_LARGE              INVALID_ARGUMENT     field, limit, size (if known)

@@ -93,6 +93,8 @@ public final class Main {
             : TlsChannelCredentials.newBuilder().trustManager(new File(authorities)).build();
     String target = System.getenv().getOrDefault("BYTEPAIR_TARGET", "localhost:50051");
     return Grpc.newChannelBuilder(target, credentials)
+        // Some answers are larger than the 4 MiB that gRPC accepts by default.
+        .maxInboundMessageSize(64 << 20)
         .defaultServiceConfig(RETRIES)
         .enableRetry()
         .build();
@@ -167,8 +169,8 @@ public final class Main {
       blocking = blocking.withCallCredentials(new ApiKey(key));
       streaming = streaming.withCallCredentials(new ApiKey(key));
     }
+    // A stream lasts as long as a model writes, so it has no deadline.
     blocking = blocking.withDeadlineAfter(10, TimeUnit.SECONDS);
-    streaming = streaming.withDeadlineAfter(10, TimeUnit.SECONDS);
 
     var count = CountRequest.newBuilder().setEncoding(ENCODING).setText("hello world").build();
     var counted = blocking.count(count);
