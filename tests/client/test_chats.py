@@ -208,6 +208,17 @@ def test_the_formats_are_described(server: RunningServer) -> None:
         ({"role": "assistant", "reasoning": b"a"}, "reasoning must be a string"),
         ({"role": "assistant", "reasoning_content": b"a"}, "reasoning_content must be a string"),
         ({"role": "assistant", "reasoning_content": 5}, "reasoning_content must be a string"),
+        (
+            {"role": "assistant", "reasoning": "", "reasoning_content": "a"},
+            "reasoning and reasoning_content name the same text, and differ",
+        ),
+        (
+            {
+                "role": "assistant",
+                "tool_calls": [{"type": "custom", "name": "f", "arguments": "{}"}],
+            },
+            "tool_calls must be a list of calls",
+        ),
         ({"role": "assistant", "tool_calls": {"name": "f"}}, "tool_calls must be a list of calls"),
         (
             {

@@ -158,6 +158,20 @@ def test_cookbook_messages_are_counted_exactly(encoding: str, count: int) -> Non
     assert (found.count, found.accuracy) == (count, "exact")
 
 
+def test_openai_chat_is_for_the_models_of_its_rule() -> None:
+    chosen = get_chat_format("openai-chat")
+    for model in ("cl100k_base", "gpt-4", "gpt-3.5-turbo-0125", "gpt-35-turbo-16k", "ft:gpt-4o:a"):
+        assert chosen.is_for(model), model
+    for model in (
+        "gpt-3.5-turbo-0301",
+        "gpt-35-turbo-instruct",
+        "gpt-4o-mini-tts",
+        "gpt-5",
+        "mine",
+    ):
+        assert not chosen.is_for(model), model
+
+
 @pytest.mark.parametrize(("encoding", "count"), [("cl100k_base", 105), ("o200k_base", 101)])
 def test_cookbook_tools_are_an_estimate(encoding: str, count: int) -> None:
     found = count_chat(
@@ -338,6 +352,12 @@ CALL = {"name": "f", "arguments": "{}"}
         ({"content": [{"type": "counted_tokens", "tokens": 1.0}]}, "content", "part_not_supported"),
         ({"content": [{"type": "counted_tokens", "tokens": -1}]}, "content", "part_not_supported"),
         ({"content": [1]}, "content", "part_not_supported"),
+        (
+            {"content": [{"type": "counted_tokens", "tokens": (1 << 40) + 1}]},
+            "content",
+            "counted_tokens_too_large",
+        ),
+        ({"reasoning": "", "reasoning_content": "a"}, "reasoning", "reasoning_given_twice"),
         ({"tool_calls": {}}, "tool_calls", "not_a_list"),
         ({"tool_calls": ["f"]}, "tool_calls", "not_an_object"),
         ({"tool_calls": [{**CALL, "type": "custom"}]}, "tool_calls", "not_a_function"),

@@ -53,12 +53,15 @@ def test_a_message_is_named_by_its_index_in_the_whole_chat() -> None:
         fit_chat(chat, 40, **how, pinned=[1], min_last_turns=0, disallowed_special={TOKEN})
 
 
-def test_a_token_in_another_field_has_no_index() -> None:
+def test_a_token_in_another_field_has_the_index_of_its_message_and_in_a_tool_none() -> None:
     calls: Any = [{"id": "1", "function": {"name": TOKEN, "arguments": "{}"}}]
-    chat: Any = [{"role": "user", "content": "q"}, {"role": "assistant", "tool_calls": calls}]
-    with pytest.raises(SpecialTokenFound) as caught:
-        encode_chat(chat, encoding=encoding_for("harmony"), format="harmony")
-    assert caught.value.index is None
+    tool: Any = {"name": "f", "description": TOKEN}
+    answers: Any = {1: {"tool_calls": calls}, None: {"content": "a"}}
+    for index, answer in answers.items():
+        chat: Any = [{"role": "user", "content": "q"}, {"role": "assistant", **answer}]
+        with pytest.raises(SpecialTokenFound) as caught:
+            encode_chat(chat, encoding=encoding_for("harmony"), format="harmony", tools=[tool])
+        assert caught.value.index == index
 
 
 def test_count_texts_leaves_the_error_to_count_chat() -> None:

@@ -207,6 +207,8 @@ def test_a_count_for_a_model_without_a_published_rule_is_an_estimate(chats: Runn
         "gpt-4.1-mini": chat_pb2.ACCURACY_ESTIMATE,
         "ft:gpt-4.1:a::b": chat_pb2.ACCURACY_ESTIMATE,
         "o3": chat_pb2.ACCURACY_ESTIMATE,
+        "gpt-4o-mini-audio-preview": chat_pb2.ACCURACY_ESTIMATE,
+        "gpt-4o-transcribe": chat_pb2.ACCURACY_ESTIMATE,
     }
     for name, accuracy in names.items():
         options: dict[str, Any] = {"encoding": name, "format": "openai-chat"}
@@ -244,7 +246,7 @@ def test_an_estimated_count_is_marked_as_such(chats: RunningServer) -> None:
         (
             {"messages": [chat_pb2.ChatMessage(role="user", content=[TOO_MANY])]},
             "INVALID_CHAT",
-            {"index": "0", "field": "content", "rule": "part_not_supported"},
+            {"index": "0", "field": "content", "rule": "counted_tokens_too_large"},
         ),
         (
             {"messages": [chat_pb2.ChatMessage(role="assistant", tool_calls=[NO_JSON])]},

@@ -6,7 +6,7 @@ import pytest
 from bytepair_engine import errors as engine_errors
 from bytepair_engine.chat import errors as chat_errors
 from bytepair_server import errors
-from bytepair_server.rpc import status
+from bytepair_server.rpc import limits, status
 from google.rpc import error_details_pb2  # type: ignore[import-untyped]
 
 
@@ -48,6 +48,11 @@ def test_a_call_without_an_encoding_is_told_one_that_is_served(
             errors.InputTooLarge("stop", 9, 8, "strings"),
             "stop: 9 strings, and this server accepts at most 8; the operator's max_stop_strings "
             "and max_stop_bytes decide this limit",
+        ),
+        (
+            errors.InputTooLarge("messages", 9, 8, limits.PARTS),
+            "messages: 9 messages, parts, calls and tools, and this server accepts at most 8; the "
+            "operator's max_segments decides this limit",
         ),
         (
             errors.InputTooLarge("request", None, 8, "bytes of JSON"),

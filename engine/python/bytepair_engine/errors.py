@@ -83,7 +83,7 @@ class SpecialTokenFound(BytepairError, ValueError):
     Attributes:
         token: The special token.
         byte_offset: Its start, in bytes of the text's UTF-8.
-        index: In a chat the index of the message whose content is the text; None for other texts.
+        index: In a chat the index of the message that has the text; None for other texts.
     """
 
     def __init__(self, token: str, byte_offset: int, index: int | None = None) -> None:

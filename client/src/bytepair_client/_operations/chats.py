@@ -317,8 +317,10 @@ def _set_message(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> str:
                 _set_tool_calls(wire, value)
             elif field != "reasoning_content":
                 setattr(wire, field, not_bytes(value))
-            elif message.get("reasoning") is None:
+            elif message.get("reasoning") in (None, value):
                 wire.reasoning = not_bytes(value)
+            else:
+                return "reasoning and reasoning_content name the same text, and differ"
         except UnicodeEncodeError:
             return f"{field} holds a lone surrogate"
         except (TypeError, ValueError, AttributeError, KeyError):
@@ -343,6 +345,8 @@ def _set_content(wire: chat_pb2.ChatMessage, content: Any) -> None:
 
 def _set_tool_calls(wire: chat_pb2.ChatMessage, calls: Any) -> None:
     for call in calls:
+        if call.get("type") not in (None, "function"):
+            raise ValueError("another kind of call")
         function = call.get("function", call)
         arguments = function["arguments"]
         if not isinstance(arguments, str):

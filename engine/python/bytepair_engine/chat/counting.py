@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from bytepair_engine.backends.interface import Text
@@ -203,13 +204,15 @@ def exceeds(
 def in_message(
     error: SpecialTokenFound, chat: Chat, encoding: Encoding, disallowed_special: SpecialTokens
 ) -> SpecialTokenFound:
-    """Return the error of the first message whose content has a disallowed special token; `error`
-    if none has: then the token is in another field, or in a tool."""
+    """Return the error of the first message with a disallowed special token in its content or
+    another text; `error` if none has: then the token is in a tool."""
     for index, message in enumerate(chat.messages):
-        try:
-            encoding.count(message.text, limit=0, disallowed_special=disallowed_special)
-        except SpecialTokenFound as found:
-            return SpecialTokenFound(found.token, found.byte_offset, index)
+        others = [field for field in message[2:] if isinstance(field, str)]
+        for text in (message.text, *others, *chain(*message.tool_calls)):
+            try:
+                encoding.count(text, limit=0, disallowed_special=disallowed_special)
+            except SpecialTokenFound as found:
+                return SpecialTokenFound(found.token, found.byte_offset, index)
     return error
 
 

@@ -66,11 +66,32 @@ class ChatFormatMismatch(BytepairError, ValueError):
         )
 
 
+#: Maximum number of `counted_tokens` of a part, so that sums are exact in JSON and protobuf.
+MAX_COUNTED: Final = 1 << 40
+
 #: What to do about a violated rule or what it means, where the rule does not say it.
 _ADVICE: Final = {
+    "built_in_tool": "the model writes calls of its built-in tools in another way",
+    "content_and_tool_calls": "an assistant message has either; other messages have no calls",
+    "counted_tokens_too_large": f"at most {MAX_COUNTED}",
+    "field_not_supported": "the format does not render it: leave it out",
+    "functions_given_twice": "give them as tools, or in developer_content",
+    "not_hosted": "hosted models continue no message",
     "not_json": f"it is not JSON, or is nested deeper than {MAX_DEPTH} levels",
     "part_empty": "it has none of text, counted_tokens and json",
+    "part_in_wrong_role": "system_content is for the role system, developer_content for developer",
     "part_not_supported": "count it yourself, and give its number of tokens as counted_tokens",
+    "reasoning_given_twice": "reasoning and reasoning_content name the same text, and differ here",
+    "results_not_in_the_order_of_calls": "sort them, with the id of its call in each",
+    "roles_must_alternate": "after system messages, user and assistant take turns",
+    "several_results": "one result follows a message with calls",
+    "system_not_at_start": "move it before all other messages",
+    "system_without_user": "add a user message, which it is rendered in",
+    "tool_result_without_call": "no call before it has this id; give the tool's name",
+    "tool_without_name": "give the tool's name, or the tool_call_id of a call before it",
+    "tool_without_parameters": 'give some, such as {"type": "object", "properties": {}}',
+    "tools_without_user": "add a user message, which they are rendered in",
+    "use_constrain": "give what follows <|constrain|> in the field constrain",
 }
 
 

@@ -86,8 +86,8 @@ class ChatFormat(ABC):
     option_values: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     def is_for(self, model: str) -> bool:
-        """Whether the format's counts apply to a model of this name; True for a name that is not
-        known to be another model's, such as an encoding's."""
+        """Whether the format's counts are known to apply to the model, or to the models of the
+        encoding, of this name."""
         del model
         return True
 

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from bytepair_engine.chat import json_text
-from bytepair_engine.chat.errors import InvalidChat
+from bytepair_engine.chat.errors import MAX_COUNTED, InvalidChat
 from bytepair_engine.errors import wrong_type
 
 # Named tuples, because a chat has many of them: creating one takes a third of the time.
@@ -170,10 +170,13 @@ def _message(index: int, fields: Mapping[str, Any]) -> Message:
             continue
         if value is not None and value != []:
             raise InvalidChat(index, str(field)[:_MAX_NAME_LENGTH], "field_unknown")
+    other = fields.get("reasoning_content")
     for field in _TEXT_FIELDS:
         value = fields.get(field)
-        if field == "reasoning" and value is None:
-            value = fields.get("reasoning_content")
+        if field == "reasoning" and other is not None:
+            if value not in (None, other):
+                raise InvalidChat(index, field, "reasoning_given_twice")
+            value = other
         texts[field] = None if value is None else _string(index, field, value)
     return Message(role, parts, tool_calls=_calls(index, fields.get("tool_calls")), **texts)
 
@@ -221,13 +224,20 @@ def _part(index: int, part: object) -> Part:
         if kind == "text" and isinstance(text, str):
             return _exact(text)
         if kind == "counted_tokens" and type(part.get("tokens")) is int and part["tokens"] >= 0:
-            return int(part["tokens"])
+            return counted(index, part["tokens"])
         if kind in _STRUCTURED:
             fields = with_json(index, "content", lambda: json_text.exact(dict(part)))
             return Structured(fields["type"], fields)
         advice = _PART_ADVICE.get(str(kind), "")
         raise InvalidChat(index, "content", "part_not_supported", advice)
     raise InvalidChat(index, "content", "part_not_supported")
+
+
+def counted(index: int, tokens: int) -> int:
+    """Return a number of `counted_tokens`. Raises InvalidChat if it is too large."""
+    if tokens > MAX_COUNTED:
+        raise InvalidChat(index, "content", "counted_tokens_too_large")
+    return tokens
 
 
 def _calls(index: int, calls: object) -> tuple[ToolCall, ...]:

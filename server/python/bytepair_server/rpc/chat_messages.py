@@ -12,7 +12,7 @@ from bytepair_engine.backends.text_length import text_length
 from bytepair_engine.chat import ChatFormat, ChatOptions, InvalidChat, Message, ToolCall
 from bytepair_engine.chat.costs import DEFAULT_OPTIONS
 from bytepair_engine.chat.json_text import NotJson, parse
-from bytepair_engine.chat.messages import Part, Structured
+from bytepair_engine.chat.messages import Part, Structured, counted
 
 from bytepair_server.rpc import wire
 from bytepair_server.rpc.options import chosen
@@ -38,8 +38,6 @@ ACCURACY: Final = {
     "estimate": chat_pb2.ACCURACY_ESTIMATE,
 }
 _JOINING: Final = {"piecewise": chat_pb2.JOINING_PIECEWISE, "runs": chat_pb2.JOINING_RUNS}
-#: Maximum of `counted_tokens`, so that sums stay exact on the wire.
-_MAX_COUNTED: Final = 1 << 40
 
 
 HasChat = TypeVar(
@@ -157,8 +155,8 @@ def _part(index: int, part: chat_pb2.ContentPart) -> Part:
     kind = part.WhichOneof("part")
     if kind == "text":
         return part.text
-    if kind == "counted_tokens" and part.counted_tokens <= _MAX_COUNTED:
-        return part.counted_tokens
+    if kind == "counted_tokens":
+        return counted(index, part.counted_tokens)
     if kind == "json":
         value = _json(index, "content", part.json)
         if isinstance(value, dict) and value.get("type") in ("system_content", "developer_content"):

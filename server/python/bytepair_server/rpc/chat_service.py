@@ -213,9 +213,7 @@ class ChatService:
         return entry, chosen, rule["disallowed_special"]
 
     def _check_size(self, field: str, parts: int, size: Callable[[], int], call: Call) -> None:
-        limits.check(
-            field, parts, self._options.settings.max_segments, "messages, parts, calls and tools"
-        )
+        limits.check(field, parts, self._options.settings.max_segments, limits.PARTS)
         self._options.check_size(field, size(), call)
 
 

@@ -9,6 +9,8 @@ from bytepair_server.transport.interface import UnreadableMessage
 
 #: gRPC's status code for a message over the limit.
 RESOURCE_EXHAUSTED: Final = 8
+#: The unit of what a chat is made of, which `max_segments` limits.
+PARTS: Final = "messages, parts, calls and tools"
 
 
 def check(field: str, size: int, limit: int, unit: str) -> None:

@@ -17,6 +17,7 @@ from grpc import StatusCode as Code
 
 from bytepair_server import errors
 from bytepair_server.rpc.failure import Failure
+from bytepair_server.rpc.limits import PARTS
 
 #: Maximum characters of a name (encoding, token, fingerprint) that an error quotes: it travels in
 #: HTTP/2 headers, which are bounded.
@@ -125,13 +126,17 @@ def _chat_format_mismatch(error: chat.ChatFormatMismatch) -> Failure:
 
 def _invalid_chat(error: chat.InvalidChat) -> Failure:
     index = "" if error.index is None else str(error.index)
-    kind = "tools" if error.field.startswith("tools") else "messages"
+    field = error.field
+    if index and field.startswith("tools"):
+        field = f"tools[{index}]"
+    elif index:
+        field = f"messages[{index}]" if field == "message" else f"messages[{index}].{field}"
     return Failure(
         Code.INVALID_ARGUMENT,
         "INVALID_CHAT",
         str(error),
         {"index": index, "field": error.field, "rule": error.rule},
-        field=f"{kind}[{index}]" if index else error.field,
+        field=field,
     )
 
 
@@ -145,8 +150,10 @@ def _no_token_with_id(error: errors.NoTokenWithId) -> Failure:
     return Failure(Code.INVALID_ARGUMENT, "UNKNOWN_TOKEN_ID", message, metadata, field="ids")
 
 
-#: What to do about a limit, by its field.
+#: What to do about a limit, by its field, or by this unit.
 _ADVICE: Final = {
+    PARTS: "; the operator's max_segments decides this limit",
+    "allowed_special": "; the operator's max_allowed_special decides this limit",
     "chunks": "; use SplitStream",
     "ids": "; the operator's max_ids decides this limit",
     "items": "; the operator's max_batch_items decides this limit",
@@ -172,7 +179,7 @@ def _input_too_large(error: errors.InputTooLarge) -> Failure:
     else:
         metadata["size"] = str(error.size)
         size = f"{error.size}{unit}, and this server accepts at most {error.limit}"
-    advice = _ADVICE.get(error.field, "")
+    advice = _ADVICE.get(PARTS if error.unit == PARTS else error.field, "")
     return Failure(
         Code.INVALID_ARGUMENT,
         "INPUT_TOO_LARGE",

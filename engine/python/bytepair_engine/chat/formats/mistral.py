@@ -156,7 +156,8 @@ class MistralV2(MistralV1):
     def _user(self, layout: Layout, turn: _Turn) -> None:
         if turn.chat.tools and turn.index == turn.users[0 if self.tools_first else -1]:
             layout.owner = TOOLS
-            layout.add(OFFERED, dumps([_document(tool) for tool in turn.chat.tools]), OFFERED_END)
+            tools = [_document(number, tool) for number, tool in enumerate(turn.chat.tools)]
+            layout.add(OFFERED, dumps(tools), OFFERED_END)
             layout.owner = turn.index
         is_host = self.system_in_user and turn.index == turn.users[-1]
         parts = _system_parts(turn.chat) if is_host else []
@@ -324,9 +325,9 @@ def _check_id(index: int, field: str, call_id: str | None) -> str:
     return call_id
 
 
-def _document(tool: Tool) -> dict[str, Any]:
+def _document(number: int, tool: Tool) -> dict[str, Any]:
     if tool.parameters is None:
-        raise InvalidChat(None, "tools", "tool_without_parameters")
+        raise InvalidChat(number, "tools", "tool_without_parameters")
     function = {
         "name": tool.name,
         "description": tool.description,

@@ -9,7 +9,6 @@ from bytepair_engine.chat.format import Accuracy, Chat, ChatFormat
 from bytepair_engine.chat.layout import FRAME, TOOLS, Layout
 from bytepair_engine.chat.messages import Tool
 from bytepair_engine.encoding import Encoding
-from bytepair_engine.vocabulary.aliases import MODEL_NAMES
 from bytepair_engine.vocabulary.names import Names
 
 _PER_MESSAGE: Final = 3
@@ -23,16 +22,22 @@ _ENUM: Final = -3
 _ENUM_ITEM: Final = 3
 _FUNCTIONS_END: Final = 12
 
-#: The models of the audience, as OpenAI, Azure and fine-tuning name them.
+_IN, _OUT = "in the audience", "not in it"
+#: The models of the audience, as OpenAI, Azure and fine-tuning name them, and others with names
+#: like theirs. An encoding's own name is that of no other model.
 _MODELS: Final = Names(
-    dict.fromkeys(
-        [
-            *("gpt-3.5-turbo", "gpt-3.5-turbo-*", "gpt-35-turbo", "gpt-35-turbo-*"),
-            *("gpt-4", "gpt-4-*", "gpt-4o", "gpt-4o-*"),
-            *("ft:gpt-3.5-turbo*", "ft:gpt-4-*", "ft:gpt-4:*", "ft:gpt-4o*"),
-        ],
-        "openai-chat",
-    )
+    {
+        **dict.fromkeys(("cl100k_base", "o200k_base"), _IN),
+        **dict.fromkeys(
+            ("gpt-3.5-turbo", "gpt-3.5-turbo-*", "gpt-35-turbo", "gpt-35-turbo-*"), _IN
+        ),
+        **dict.fromkeys(("gpt-4", "gpt-4-*", "gpt-4o", "gpt-4o-*"), _IN),
+        **dict.fromkeys(("ft:gpt-3.5-turbo*", "ft:gpt-4-*", "ft:gpt-4:*", "ft:gpt-4o*"), _IN),
+        # Published rules of its own, and no chats.
+        **dict.fromkeys(("gpt-3*5-turbo-0301", "gpt-3*5-turbo-instruct*", "gpt-4-base*"), _OUT),
+        **dict.fromkeys(("gpt-4o*-audio*", "gpt-4o*-realtime*", "gpt-4o*-search*"), _OUT),
+        **dict.fromkeys(("gpt-4o*-transcribe*", "gpt-4o*-tts*"), _OUT),
+    }
 )
 
 
@@ -53,7 +58,7 @@ class OpenAiChat(ChatFormat):
     tools = True
 
     def is_for(self, model: str) -> bool:
-        return MODEL_NAMES.find(model) is None or _MODELS.find(model) is not None
+        return _MODELS.find(model) == _IN
 
     def check_new(self, encoding: Encoding) -> None:
         tokens = encoding.special_tokens
