@@ -13,7 +13,7 @@ from typing import Any
 
 import grpc
 import pytest
-from bytepair_server.transport.health import MAX_NAME_BYTES, MAX_WATCHES, MAX_WATCHES_OF_PEER
+from bytepair_server.transport.health import MAX_NAME_BYTES, MAX_WATCHES
 from conftest import Serve
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from support import http2
@@ -166,18 +166,6 @@ def watch(channel: grpc.Channel) -> Any:
     return call
 
 
-def test_a_connection_has_few_watches_and_leaves_room_for_others(keyed: RunningServer) -> None:
-    own = [("grpc.use_local_subchannel_pool", 1)]
-    with grpc.insecure_channel(keyed.target, options=own) as channel:
-        held = [watch(channel) for _ in range(MAX_WATCHES_OF_PEER)]
-        with pytest.raises(grpc.RpcError) as caught:
-            watch(channel)
-        assert read(caught.value).reason == "OVERLOADED"
-        watch(keyed.channel).cancel()
-        for call in held:
-            call.cancel()
-
-
 @pytest.mark.parametrize("rpc", ["Check", "Watch"])
 def test_no_large_message_to_the_health_service_is_inflated(
     keyed: RunningServer, rpc: str, pytestconfig: pytest.Config
@@ -207,37 +195,52 @@ def test_no_large_message_to_the_health_service_is_inflated(
         assert any(error in said for error in errors), content_type
 
 
-def test_health_watches_are_limited_and_a_closed_watch_frees_its_slot(keyed: RunningServer) -> None:
+def test_health_watches_are_limited_and_an_address_with_few_gets_one_of_another(
+    keyed: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own = [("grpc.use_local_subchannel_pool", 1)]
     with ExitStack() as stack:
-        *channels, last = [
-            stack.enter_context(grpc.insecure_channel(keyed.target, options=own))
-            for _ in range(MAX_WATCHES // MAX_WATCHES_OF_PEER + 1)
+        first, second, last = [
+            stack.enter_context(grpc.insecure_channel(keyed.target, options=own)) for _ in range(3)
         ]
-        held: list[Any] = []
-        # Each connection has its maximum, and together they have the server's.
-        for channel in channels:
-            held += [watch(channel) for _ in range(MAX_WATCHES_OF_PEER)]
-        for channel in (channels[0], last):
+        held = [watch(channel) for channel in (first, second) for _ in range(MAX_WATCHES // 2)]
+        for channel in (first, last):
             with pytest.raises(grpc.RpcError) as caught:
                 watch(channel)
-            refused = read(caught.value)
-            assert (refused.code, refused.reason) == (
-                grpc.StatusCode.RESOURCE_EXHAUSTED,
-                "OVERLOADED",
-            )
-            assert refused.retry_seconds == 10
+            assert_overloaded(caught.value)
         checks: Any = health_pb2_grpc.HealthStub(last)
         assert checks.Check(WATCH).status == health_pb2.HealthCheckResponse.SERVING
-        held.pop().cancel()
+        monkeypatch.setattr(http2, "_source", "127.0.0.2")
+        link = stack.enter_context(http2.connection(keyed.target))
+        said = http2.headers("Watch", service=f"/{health.SERVICE_NAME}/")
+        call = http2.message(WATCH.SerializeToString())
+        link.sendall(
+            http2.frame(http2.HEADERS, http2.END_HEADERS, 1, said)
+            + http2.frame(http2.DATA, http2.END_STREAM, 1, call)
+        )
+        serving = health_pb2.HealthCheckResponse(status="SERVING")
+        written = http2.message(serving.SerializeToString())
+        assert written in answer(link, written)
+        oldest, *others = held
+        with pytest.raises(grpc.RpcError) as caught:
+            next(oldest)
+        assert_overloaded(caught.value)
+        others.pop().cancel()
         until = monotonic() + START_SECONDS
-        while True:
+        while True:  # the cancelled one leaves room
             try:
-                held.append(watch(last))
+                others.append(watch(last))
             except grpc.RpcError:
                 assert monotonic() < until
                 sleep(0.01)
             else:
                 break
-        for call in held:
-            call.cancel()
+        for each in others:
+            assert each.is_active()
+            each.cancel()
+
+
+def assert_overloaded(error: grpc.RpcError) -> None:
+    refused = read(error)
+    assert (refused.code, refused.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED")
+    assert refused.retry_seconds == 10

@@ -22,8 +22,6 @@ from bytepair_server.transport.interface import Kind, Method, Status, StreamCall
 
 #: Maximum open watches of each worker: many times those of probes and proxies.
 MAX_WATCHES: Final = 1024
-#: Maximum open watches of one connection: a probe needs one, and a proxy one for each client.
-MAX_WATCHES_OF_PEER: Final = 64
 #: Suggested wait if there are as many.
 WATCH_RETRY_SECONDS: Final = 10.0
 
@@ -48,8 +46,8 @@ class Health:
         self._status: int = health_pb2.HealthCheckResponse.NOT_SERVING
         #: Set once, at the next change.
         self._changed = asyncio.Event()
-        #: The open watches by peer.
-        self._watches: Final = Counter[str]()
+        #: The open watches with their addresses, oldest first.
+        self._watches: Final[dict[asyncio.Timeout, str]] = {}
 
     def set(self, *, is_serving: bool) -> None:
         """Change the status of all services."""
@@ -79,17 +77,34 @@ class Health:
         service = self._admit(incoming, await incoming.read())
         if service is None:
             return
-        watches, peer = self._watches, incoming.peer
-        if watches[peer] >= MAX_WATCHES_OF_PEER or watches.total() >= MAX_WATCHES:
+        address = incoming.peer.rpartition(":")[0]
+        if not self._make_room(address):
             _reject(incoming, Overloaded(WATCH_RETRY_SECONDS, "health watches"))
             return
-        watches[peer] += 1
         try:
-            await self._tell(incoming, service)
+            async with asyncio.timeout(None) as watch:
+                self._watches[watch] = address
+                await self._tell(incoming, service)
+        except TimeoutError:  # by `_make_room`
+            _reject(incoming, Overloaded(WATCH_RETRY_SECONDS, "health watches"))
         finally:
-            watches[peer] -= 1
-            if not watches[peer]:
-                del watches[peer]
+            self._watches.pop(watch, None)
+            del watch  # refers to the task
+
+    def _make_room(self, address: str) -> bool:
+        """Return whether an address may have another watch. If there are too many, the oldest of
+        the address with the most ends, unless this one would then have as many: clients whose
+        watches end open them again at once, and would end each other's without end."""
+        if len(self._watches) < MAX_WATCHES:
+            return True
+        counts = Counter(self._watches.values())
+        busiest, most = counts.most_common(1)[0]
+        if counts[address] + 1 >= most:
+            return False
+        oldest = next(watch for watch, owner in self._watches.items() if owner == busiest)
+        del self._watches[oldest]
+        oldest.reschedule(0)
+        return True
 
     async def _tell(self, incoming: StreamCall, service: str) -> None:
         last = None
