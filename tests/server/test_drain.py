@@ -21,8 +21,9 @@ from bytepair_server.observability import logs
 from bytepair_server.server import Server
 from bytepair_server.transport import native
 from conftest import Serve
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support import http2
-from support.failures import failure
+from support.failures import failure, read
 from support.serving import START_SECONDS, RunningServer
 from support.slow import SLOW_FLAGS, WITHOUT_CORE, endless_count
 from support.streaming import Talk, decode_config
@@ -44,6 +45,21 @@ def draining(server: RunningServer) -> Iterator[None]:
     yield
     assert talk.close()[1] is None
     assert server.wait() == 0
+
+
+def test_a_watch_of_health_ends_with_a_status_once_the_server_has_drained(serve: Serve) -> None:
+    """The stop would wait for its connection, and then close it."""
+    server = serve("--stream-grace-seconds", "600")
+    stub: Any = health_pb2_grpc.HealthStub(server.channel)
+    watch = stub.Watch(health_pb2.HealthCheckRequest())
+    assert next(watch).status == health_pb2.HealthCheckResponse.SERVING
+    with draining(server):
+        assert next(watch).status == health_pb2.HealthCheckResponse.NOT_SERVING
+        assert watch.is_active()
+    with pytest.raises(grpc.RpcError) as caught:
+        next(watch)
+    ended = read(caught.value)
+    assert (ended.code, ended.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
 
 
 def connections(stack: ExitStack, server: RunningServer, number: int) -> list[HTTPConnection]:

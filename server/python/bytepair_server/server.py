@@ -239,6 +239,7 @@ class Server:
         """
         for task in self._background:
             task.cancel()
+        self._health.end()
         if self._transport is not None:
             await self._transport.stop()
         if self._tracer is not None:

@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2
 
 from bytepair_server.auth.callers import Callers
-from bytepair_server.errors import Overloaded, RequestRejected
+from bytepair_server.errors import Draining, Overloaded, RequestRejected
 from bytepair_server.observability import logs
 from bytepair_server.rpc import json
 from bytepair_server.rpc.call import AUTHORIZATION
@@ -46,6 +46,7 @@ class Health:
         self._status: int = health_pb2.HealthCheckResponse.NOT_SERVING
         #: Set once, at the next change.
         self._changed = asyncio.Event()
+        self._has_ended = False
         #: The open watches with their addresses, oldest first.
         self._watches: Final[dict[asyncio.Timeout, str]] = {}
 
@@ -55,6 +56,12 @@ class Health:
         self._status = statuses.SERVING if is_serving else statuses.NOT_SERVING
         self._changed.set()
         self._changed = asyncio.Event()
+
+    def end(self) -> None:
+        """End the watches with DRAINING, once they have the last status. Call it after a drain:
+        clients whose watches end open them again at once."""
+        self._has_ended = True
+        self._changed.set()
 
     def methods(self) -> list[Method]:
         """The RPCs of the service."""
@@ -85,6 +92,7 @@ class Health:
             async with asyncio.timeout(None) as watch:
                 self._watches[watch] = address
                 await self._tell(incoming, service)
+            _reject(incoming, Draining())
         except TimeoutError:  # by `_make_room`
             _reject(incoming, Overloaded(WATCH_RETRY_SECONDS, "health watches"))
         finally:
@@ -107,6 +115,7 @@ class Health:
         return True
 
     async def _tell(self, incoming: StreamCall, service: str) -> None:
+        """Write each status until `end`."""
         last = None
         while True:
             changed = self._changed
@@ -116,6 +125,8 @@ class Health:
             if status != last:
                 await incoming.write(_written(status, incoming))
                 last = status
+            if self._has_ended:
+                return
             await changed.wait()
 
     def _admit(self, incoming: UnaryCall | StreamCall, raw: bytes | None) -> str | None:
