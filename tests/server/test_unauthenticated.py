@@ -7,12 +7,15 @@ import struct
 from collections.abc import Iterator
 from contextlib import ExitStack
 from gzip import compress
+from itertools import chain
 from pathlib import Path
+from threading import Event
 from time import monotonic, sleep
 from typing import Any
 
 import grpc
 import pytest
+from bytepair_server.transport import reflection
 from bytepair_server.transport.health import MAX_NAME_BYTES, MAX_WATCHES
 from conftest import Serve
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -34,7 +37,7 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     file = tmp_path_factory.mktemp("keyed") / "keys.toml"
     file.write_text(keys_toml(chat=KEY))
     flags = ("--builtin-encodings", "cl100k_base", "--api-keys-file", str(file))
-    with RunningServer(*flags) as running:
+    with RunningServer(*flags, "--reflection") as running:
         yield running
 
 
@@ -193,6 +196,25 @@ def test_no_large_message_to_the_health_service_is_inflated(
         # A message of unknown size is not even read.
         errors = ("resource_exhausted", "grpc-status: 8", "is not a healthcheckrequest")
         assert any(error in said for error in errors), content_type
+
+
+def reflect(channel: grpc.Channel, request: bytes) -> Any:
+    """A stream of reflection that stays open, with its first request."""
+    ask: Any = channel.stream_stream(f"/{reflection.SERVICE_NAMES[0]}/ServerReflectionInfo")
+    ended = Event()
+    call = ask(chain((request,), iter(ended.wait, True)))
+    call.add_callback(ended.set)
+    return call
+
+
+def test_a_large_message_to_reflection_is_rejected(
+    keyed: RunningServer, pytestconfig: pytest.Config
+) -> None:
+    if pytestconfig.getoption("--transport") == "grpcio":
+        pytest.skip("grpcio has one limit for all messages")
+    with pytest.raises(grpc.RpcError) as caught:
+        next(reflect(keyed.channel, bytes(20_000)))
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 def test_health_watches_are_limited_and_an_address_with_few_gets_one_of_another(

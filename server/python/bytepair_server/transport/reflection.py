@@ -10,7 +10,13 @@ from google.protobuf import descriptor_pb2, descriptor_pool, text_format
 from google.protobuf.message import DecodeError
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-from bytepair_server.transport.interface import Kind, Method, Status, StreamCall
+from bytepair_server.transport.interface import (
+    Kind,
+    Method,
+    Status,
+    StreamCall,
+    UnreadableMessage,
+)
 
 #: Both versions have the same messages; only the package differs.
 SERVICE_NAMES: Final = (reflection.SERVICE_NAME, "grpc.reflection.v1.ServerReflection")
@@ -35,9 +41,15 @@ def methods(service_names: Sequence[str]) -> list[Method]:
     }
 
     async def answer(incoming: StreamCall) -> None:
-        while (raw := await _read(incoming)) is not None:
+        while True:
             try:
+                raw = await _read(incoming)
+                if raw is None:
+                    break
                 request = reflection_pb2.ServerReflectionRequest.FromString(raw)
+            except UnreadableMessage as error:
+                incoming.fail(Status(error.code, str(error)))
+                break
             except DecodeError:
                 problem = "the message is not a ServerReflectionRequest"
                 incoming.fail(Status(_INVALID_ARGUMENT, problem))
