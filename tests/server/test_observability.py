@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import select
+import struct
 import tempfile
 import threading
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from io import StringIO
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import grpc
@@ -28,6 +30,7 @@ from conftest import Serve
 from google.protobuf import descriptor_pb2
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
+from support import http2
 from support.failures import failure
 from support.serving import START_SECONDS, RunningServer
 from support.slow import ENDLESS, SLOW_FLAGS, WITHOUT_CORE, endless_count
@@ -350,6 +353,46 @@ def test_a_stream_of_reflection_without_messages_ends(monkeypatch: pytest.Monkey
                 assert (await stream.read()).list_services_response.service
                 assert await stream.read() is grpc.aio.EOF
                 assert await stream.code() is grpc.StatusCode.OK
+        finally:
+            await server.stop()
+
+    asyncio.run(run())
+
+
+def test_a_stream_of_reflection_whose_answer_is_not_read_leaves_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reflection, "IDLE_SECONDS", 0.2)
+    monkeypatch.setattr(reflection, "MAX_STREAMS", 1)
+    flags = ["--grpc-address", "127.0.0.1:0", "--http-address", "none", "--reflection"]
+    request = reflection_pb2.ServerReflectionRequest(list_services="")
+    service = f"/{reflection.SERVICE_NAMES[0]}/"
+    said = http2.headers("ServerReflectionInfo", service=service)
+    no_room = struct.pack(">HI", http2.INITIAL_WINDOW_SIZE, 0)
+
+    def later(target: str) -> str:
+        """The status of a later call, once one succeeds."""
+        until = monotonic() + START_SECONDS / 6
+        with http2.connection(target, hello=http2.PREFACE) as link:
+            link.sendall(
+                http2.frame(http2.SETTINGS, 0, 0, no_room)
+                + http2.frame(http2.HEADERS, http2.END_HEADERS, 1, said)
+                + http2.frame(http2.DATA, 0, 1, http2.message(request.SerializeToString()))
+            )
+            next(kind for kind, *_ in http2.frames(link) if kind == http2.HEADERS)  # answered
+            status = ""
+            while status != "0" and monotonic() < until:
+                with http2.connection(target) as other:
+                    called = http2.frame(http2.HEADERS, http2.END_HEADERS, 1, said)
+                    other.sendall(called + http2.frame(http2.DATA, http2.END_STREAM, 1))
+                    status = http2.status(other)
+        return status
+
+    async def run() -> None:
+        server = Server(loader.load(flags, {}), logs.configure("json", "error", StringIO()))
+        await server.start()
+        try:
+            assert await asyncio.to_thread(later, server.grpc_address) == "0"
         finally:
             await server.stop()
 

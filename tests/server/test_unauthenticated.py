@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from gzip import compress
 from itertools import chain
@@ -19,6 +19,7 @@ from bytepair_server.transport import reflection
 from bytepair_server.transport.health import MAX_NAME_BYTES, MAX_WATCHES
 from conftest import Serve
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2
 from support import http2
 from support.failures import read
 from support.keys import keys_toml
@@ -30,6 +31,7 @@ pytestmark = pytest.mark.slow  # it starts servers for few tests
 KEY = "chat-key"
 MESSAGE = http2.message(http2.count("hello world" * 100))
 WATCH = health_pb2.HealthCheckRequest()
+LIST = reflection_pb2.ServerReflectionRequest(list_services="").SerializeToString()
 
 
 @pytest.fixture(scope="module")
@@ -198,12 +200,24 @@ def test_no_large_message_to_the_health_service_is_inflated(
         assert any(error in said for error in errors), content_type
 
 
-def reflect(channel: grpc.Channel, request: bytes) -> Any:
-    """A stream of reflection that stays open, with its first request."""
+def eventually(open_call: Callable[[], Any]) -> Any:
+    """Open a call once a cancelled one has left room."""
+    until = monotonic() + START_SECONDS
+    while True:
+        try:
+            return open_call()
+        except grpc.RpcError:
+            assert monotonic() < until
+            sleep(0.01)
+
+
+def reflect(channel: grpc.Channel, request: bytes = LIST) -> Any:
+    """A stream of reflection that stays open and has received its first answer."""
     ask: Any = channel.stream_stream(f"/{reflection.SERVICE_NAMES[0]}/ServerReflectionInfo")
     ended = Event()
     call = ask(chain((request,), iter(ended.wait, True)))
     call.add_callback(ended.set)
+    assert next(call)
     return call
 
 
@@ -213,8 +227,20 @@ def test_a_large_message_to_reflection_is_rejected(
     if pytestconfig.getoption("--transport") == "grpcio":
         pytest.skip("grpcio has one limit for all messages")
     with pytest.raises(grpc.RpcError) as caught:
-        next(reflect(keyed.channel, bytes(20_000)))
+        reflect(keyed.channel, bytes(20_000))
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_streams_of_reflection_are_limited(keyed: RunningServer) -> None:
+    held = [reflect(keyed.channel) for _ in range(reflection.MAX_STREAMS)]
+    with pytest.raises(grpc.RpcError) as caught:
+        reflect(keyed.channel)
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    held.pop().cancel()
+    held.append(eventually(lambda: reflect(keyed.channel)))
+    for call in held:
+        assert call.is_active()
+        call.cancel()
 
 
 def test_health_watches_are_limited_and_an_address_with_few_gets_one_of_another(
@@ -248,15 +274,7 @@ def test_health_watches_are_limited_and_an_address_with_few_gets_one_of_another(
             next(oldest)
         assert_overloaded(caught.value)
         others.pop().cancel()
-        until = monotonic() + START_SECONDS
-        while True:  # the cancelled one leaves room
-            try:
-                others.append(watch(last))
-            except grpc.RpcError:
-                assert monotonic() < until
-                sleep(0.01)
-            else:
-                break
+        others.append(eventually(lambda: watch(last)))
         for each in others:
             assert each.is_active()
             each.cancel()

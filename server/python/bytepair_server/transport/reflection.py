@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, text_format
@@ -20,8 +21,12 @@ from bytepair_server.transport.interface import (
 
 #: Both versions have the same messages; only the package differs.
 SERVICE_NAMES: Final = (reflection.SERVICE_NAME, "grpc.reflection.v1.ServerReflection")
-_INVALID_ARGUMENT: Final = 3
-#: A stream without a message for this time ends.
+#: gRPC status codes.
+_INVALID_ARGUMENT, _RESOURCE_EXHAUSTED = 3, 8
+#: Maximum open streams of each worker. `max_open_streams` does not count them: they need no
+#: credentials, and could leave callers none.
+MAX_STREAMS: Final = 64
+#: A stream ends if for this time no message comes, or its answers are not read.
 IDLE_SECONDS: Final = 60.0
 
 
@@ -40,39 +45,50 @@ def methods(service_names: Sequence[str]) -> list[Method]:
         method.full_name: name for name in names for method in pool.FindServiceByName(name).methods
     }
 
-    async def answer(incoming: StreamCall) -> None:
-        while True:
-            try:
-                raw = await _read(incoming)
-                if raw is None:
-                    break
-                request = reflection_pb2.ServerReflectionRequest.FromString(raw)
-            except UnreadableMessage as error:
-                incoming.fail(Status(error.code, str(error)))
-                break
-            except DecodeError:
-                problem = "the message is not a ServerReflectionRequest"
-                incoming.fail(Status(_INVALID_ARGUMENT, problem))
-                break
-            if (symbol := request.file_containing_symbol) in services:
-                request.file_containing_symbol = services[symbol]
-            for response in servicer.ServerReflectionInfo(iter((request,)), None):
-                response.original_request.ParseFromString(raw)
-                await incoming.write(response.SerializeToString())
-        await incoming.close()
+    open_streams = 0
+
+    async def handle(incoming: StreamCall) -> None:
+        nonlocal open_streams
+        if open_streams >= MAX_STREAMS:
+            problem = "the server has reached its limit of reflection streams; try again later"
+            incoming.fail(Status(_RESOURCE_EXHAUSTED, problem))
+            await incoming.close()
+            return
+        open_streams += 1
+        try:
+            with suppress(TimeoutError):
+                while await asyncio.wait_for(answer(incoming), IDLE_SECONDS):
+                    pass
+            with suppress(TimeoutError):
+                await asyncio.wait_for(incoming.close(), IDLE_SECONDS)
+        finally:
+            open_streams -= 1
+
+    async def answer(incoming: StreamCall) -> bool:
+        """Answer the next message. Returns whether another may follow."""
+        try:
+            raw = await incoming.read()
+            if raw is None:
+                return False
+            request = reflection_pb2.ServerReflectionRequest.FromString(raw)
+        except UnreadableMessage as error:
+            incoming.fail(Status(error.code, str(error)))
+            return False
+        except DecodeError:
+            problem = "the message is not a ServerReflectionRequest"
+            incoming.fail(Status(_INVALID_ARGUMENT, problem))
+            return False
+        if (symbol := request.file_containing_symbol) in services:
+            request.file_containing_symbol = services[symbol]
+        for response in servicer.ServerReflectionInfo(iter((request,)), None):
+            response.original_request.ParseFromString(raw)
+            await incoming.write(response.SerializeToString())
+        return True
 
     return [
-        Method(f"{name}/ServerReflectionInfo", Kind.BIDI_STREAM, answer, is_small=True)
+        Method(f"{name}/ServerReflectionInfo", Kind.BIDI_STREAM, handle, is_small=True)
         for name in SERVICE_NAMES
     ]
-
-
-async def _read(incoming: StreamCall) -> bytes | None:
-    """The next message; None at the end, or if none has come for too long."""
-    try:
-        return await asyncio.wait_for(incoming.read(), IDLE_SECONDS)
-    except TimeoutError:
-        return None
 
 
 def _file_of_v1() -> descriptor_pb2.FileDescriptorProto:
