@@ -84,6 +84,7 @@ class ChatFormat(ABC):
     efforts: tuple[str, ...] = ()
     past_reasoning: tuple[str, ...] = ()
     option_values: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    _fingerprint: str | None = None
 
     def is_for(self, model: str) -> bool:
         """Whether the format's counts are known to apply to the model, or to the models of the
@@ -99,15 +100,19 @@ class ChatFormat(ABC):
             InvalidChat: The format cannot render the chat.
         """
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """The hash of everything that determines the rendering: "sha256:" and 64 hexadecimal
         digits. With equal fingerprints of format and encoding, every chat has equal ids."""
+        # No cached_property: on Python 3.11 it holds a lock, which a fork meanwhile leaves locked.
+        if self._fingerprint is not None:
+            return self._fingerprint
         digest = hashlib.sha256(b"bytepair chat format 1\n")
         for value in self.identity():
             data = value.encode()
             digest.update(len(data).to_bytes(8, "little") + data)
-        return f"sha256:{digest.hexdigest()}"
+        self._fingerprint = f"sha256:{digest.hexdigest()}"
+        return self._fingerprint
 
     def identity(self) -> Iterable[str]:
         """Yield the strings that the fingerprint hashes."""

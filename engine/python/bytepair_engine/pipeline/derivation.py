@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 from bytepair_engine.backends.reference import merge
@@ -49,6 +48,8 @@ class Derivations:
     def __init__(self, model: Model) -> None:
         """Prepare the rule of merging."""
         self.model: Final = model
+        # No cached_property: on Python 3.11 it holds a lock, which a fork meanwhile leaves locked.
+        self._by_id: tuple[Merger[int], dict[int, bytes]] | None = None
         self._merge_units: Final = Merger(
             unit_rule(model) if isinstance(model.rule, Scores) else self._by_rank
         )
@@ -70,30 +71,31 @@ class Derivations:
             and any(self.model.tokens.get(unit.spelling) is None for unit in units)
         )
 
+        merge_ids, spellings = self._merge_by_id() if by_id else (None, {})
+
         def merged(at: int, after: int, order: float, result: int | bytes) -> None:
             if isinstance(result, int):
-                spelling, token_id = self._spelling.get(result, b""), result
+                spelling, token_id = spellings.get(result, b""), result
             else:
                 spelling, token_id = result, self.model.tokens.get(result, -1)
             known = None if token_id < 0 else token_id
             step = len(units) - len(parts)
             parts[at] = Part(spelling, known, order, parts[at], parts.pop(after), step)
 
-        if by_id:
+        if merge_ids is not None:
             # A unit without a token gets an id that no merge has.
             ids = [-1 if unit.id is None else unit.id for unit in units]
-            self._merge_ids([(token_id, n) for n, token_id in enumerate(ids)], merged)
+            merge_ids([(token_id, n) for n, token_id in enumerate(ids)], merged)
         else:
             self._merge_units([(unit.spelling, n) for n, unit in enumerate(units)], merged)
         return [parts[at] for at in sorted(parts)]
 
-    @cached_property
-    def _spelling(self) -> dict[int, bytes]:
-        return {token_id: token for token, token_id in self.model.tokens.items()}
-
-    @cached_property
-    def _merge_ids(self) -> Merger[int]:
-        return Merger(id_rule(self.model))
+    def _merge_by_id(self) -> tuple[Merger[int], dict[int, bytes]]:
+        """Return the rule of merging by ids, and the spelling of each id."""
+        if self._by_id is None:
+            spellings = {token_id: token for token, token_id in self.model.tokens.items()}
+            self._by_id = Merger(id_rule(self.model)), spellings
+        return self._by_id
 
     def _by_rank(self, left: bytes, right: bytes) -> tuple[float, bytes] | None:
         result = self.model.tokens.get(left + right)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property, partial
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar
 
@@ -82,22 +82,22 @@ class Encoding:
         if explicit_n_vocab:
             assert len(mergeable_ranks) + len(special_tokens) == explicit_n_vocab
             assert encoding.max_token_id == explicit_n_vocab - 1
-        self._set(name, encoding)
-        self.__dict__["_mergeable_ranks"] = mergeable_ranks
+        self._set(name, encoding, mergeable_ranks)
 
     @classmethod
     def of(cls, name: str, encoding: engine.Encoding) -> Encoding:
         """Wrap an encoding of this engine in tiktoken's interface."""
         self = cls.__new__(cls)
-        self._set(name, encoding)
+        self._set(name, encoding, None)
         return self
 
-    def _set(self, name: str, encoding: engine.Encoding) -> None:
+    def _set(self, name: str, encoding: engine.Encoding, ranks: dict[bytes, int] | None) -> None:
         self.name = name
         self.max_token_value = encoding.max_token_id
         self._encoding = encoding
         self._pat_str = encoding.pattern
         self._special_tokens = dict(encoding.special_tokens)
+        self._ranks = ranks
 
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r}>"
@@ -300,7 +300,7 @@ class Encoding:
     def eot_token(self) -> int:
         return self._special_tokens["<|endoftext|>"]
 
-    @cached_property
+    @property
     def special_tokens_set(self) -> set[str]:
         return set(self._special_tokens)
 
@@ -312,9 +312,12 @@ class Encoding:
     def n_vocab(self) -> int:
         return self.max_token_value + 1
 
-    @cached_property
+    @property
     def _mergeable_ranks(self) -> dict[bytes, int]:
-        return dict(ordinary_tokens(self._encoding))
+        # No cached_property: on Python 3.11 it holds a lock, which a fork meanwhile leaves locked.
+        if self._ranks is None:
+            self._ranks = dict(ordinary_tokens(self._encoding))
+        return self._ranks
 
     @staticmethod
     def _on_text(text: str, encode: Callable[[str], _T]) -> _T:
