@@ -16,9 +16,11 @@ from bytepair_engine.backends.reference import merge, split
 from bytepair_engine.formats.as_ranks import rank_parts
 from bytepair_engine.pipeline.backend import PipelineBackend
 from bytepair_engine.pipeline.byte_alphabet import write_bytes
+from bytepair_engine.pipeline.definition import Merges
 from support.random_pipelines import random_merge_list
 from support.tokenizer_json import made
 
+BACKENDS: tuple[BackendName, ...] = ("native", "reference")
 SEED = 20261121
 TEXTS = [
     "".join(characters)
@@ -97,3 +99,14 @@ def test_a_vocabulary_that_ranks_cannot_express_stays_a_pipeline(kind: str, tmp_
     file = tmp_path / "tokenizer.json"
     file.write_bytes(made(kind))
     assert load_encoding(EncodingSpec(name="made", file=file)).pipeline is not None
+
+
+@pytest.mark.parametrize(("length", "expected"), [(256, True), (257, False)])
+def test_both_backends_convert_tokens_of_the_same_length(length: int, expected: bool) -> None:
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    ranks |= {b"a" * size: 254 + size for size in range(2, length + 1)}
+    pairs = [merge(token, ranks, until=2) for token in ranks if len(token) > 1]
+    lefts, rights = zip(*((ranks[left], ranks[right]) for left, right in pairs), strict=True)
+    rule = Merges.listed(lefts, rights, range(256, len(ranks)))
+    for backend in BACKENDS:
+        assert resolve(backend).by_rank(ranks, rule, True) is expected

@@ -18,6 +18,10 @@ from bytepair_engine.pipeline.text_model import text_model
 
 _BYTES: Final = 256
 
+#: Maximum length of a token in bytes, which bounds the time for any file. With a longer token, the
+#: answer is false.
+_LONGEST: Final = 256
+
 #: An implementation of `merges_by_rank`.
 ByRank = Callable[[Mapping[bytes, int], Merges, bool], bool]
 
@@ -110,6 +114,8 @@ def merges_by_rank(ranks: Mapping[bytes, int], rule: Merges, whole_first: bool) 
         return False  # the priorities are not in order of ranks
     listed = set(zip(rule.lefts, rule.rights, strict=True))
     for token in ranks:
+        if len(token) > _LONGEST:
+            return False
         if len(token) > 1:
             found = merge(token, ranks, until=2)
             if len(found) == 2 and (ranks[found[0]], ranks[found[1]]) not in listed:
