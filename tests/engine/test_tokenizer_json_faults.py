@@ -16,7 +16,7 @@ import regex
 from bytepair_engine import EncodingSpec, VocabularyError, load_encoding
 from bytepair_engine.formats.detect import detect
 from bytepair_engine.formats.json_file import Node
-from bytepair_engine.formats.regex_budget import RegexBudget
+from bytepair_engine.formats.replacement_budget import ReplacementBudget
 from support.tokenizer_json import made
 
 WHOLE = json.loads(made("byte level"))
@@ -283,8 +283,28 @@ def test_a_token_that_is_not_written_as_bytes_is_shown_and_never_in_text(tmp_pat
 
 def test_a_regular_expression_cannot_block_the_loading() -> None:
     node = Node(None, "decoder", "tokenizer.json", "write another")
-    budget = RegexBudget(0.05)
+    budget = ReplacementBudget(0.05)
     sound, endless = regex.compile("a+"), regex.compile("(?:a|aa)+c")
     assert budget.replaced(node, sound, "baab", "x") == "bxb"
     with pytest.raises(VocabularyError, match=r"decoder: .* because it backtracks"):
         budget.replaced(node, endless, "a" * 200, "x")
+
+
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 1000},
+        {"type": "Replace", "pattern": {"Regex": "a"}, "content": "a" * 1000},
+        {"type": "Metaspace", "replacement": "", "prepend_scheme": "never"},
+        {"type": "BPEDecoder", "suffix": ""},
+    ],
+)
+def test_replacements_cannot_multiply_a_token(repeated: dict[str, Any], tmp_path: Path) -> None:
+    """Each step multiplies it, in a file of a few kilobytes."""
+    steps = 24 if "content" not in repeated else 3
+    root = copy.deepcopy(CHARACTERS)
+    decoder(*[repeated] * steps)(root)
+    file = tmp_path / "tokenizer.json"
+    file.write_text(json.dumps(root))
+    with pytest.raises(VocabularyError, match=r"decoder.*: replacements add more than 16777216 "):
+        load_encoding(EncodingSpec(name="made", file=file))

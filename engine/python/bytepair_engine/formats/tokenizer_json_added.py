@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from bytepair_engine.formats.json_file import Node
-from bytepair_engine.formats.regex_budget import RegexBudget
+from bytepair_engine.formats.replacement_budget import ReplacementBudget
 from bytepair_engine.pipeline.definition import AddedToken, Normaliser, Replace
 from bytepair_engine.pipeline.normalising import normalise_text
 from bytepair_engine.pipeline.splitting import compiled
@@ -31,7 +31,7 @@ def read_added_tokens(
     tokens: dict[str, AddedToken] = {}
     found: dict[tuple[bool, str], str] = {}
     next_id = len(vocabulary)
-    budget = RegexBudget()
+    budget = ReplacementBudget()
     for member in [] if node is None else node.items():
         name = member["content"].a(str)
         if not name:

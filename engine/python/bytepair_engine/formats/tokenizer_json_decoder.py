@@ -8,7 +8,7 @@ from typing import Final
 import regex
 
 from bytepair_engine.formats.json_file import Node
-from bytepair_engine.formats.regex_budget import RegexBudget
+from bytepair_engine.formats.replacement_budget import ReplacementBudget
 from bytepair_engine.formats.tokenizer_json_steps import flattened, regular_expression
 from bytepair_engine.pipeline.byte_alphabet import read_bytes
 from bytepair_engine.pipeline.definition import Decoder
@@ -70,7 +70,7 @@ class _Chain:
         self.strip_start = self.strip_end = ("", 0)
         self._to_bytes: Callable[[str], bytes] = str.encode
         self._joined = False
-        self._budget: Final = RegexBudget()
+        self._budget: Final = ReplacementBudget()
 
     def table(self, spellings: Mapping[int, str], *, first: bool, last: bool) -> dict[int, bytes]:
         """Return the bytes of each token at one kind of position."""
@@ -97,10 +97,10 @@ class _Chain:
             case "Replace" if not self._joined and self._to_bytes is str.encode:
                 self.steps.append(_replace(node, self._budget))
             case "Metaspace" if not self._joined and self._to_bytes is str.encode:
-                self.steps.append(_metaspace(node))
+                self.steps.append(_metaspace(node, self._budget))
                 self.by_position = True
             case "BPEDecoder" if not self._joined and self._to_bytes is str.encode:
-                self.steps.append(_end_of_word(node["suffix"].a(str)))
+                self.steps.append(_end_of_word(node, self._budget))
                 self.by_position = True
             case "Strip" | "Replace" | "Metaspace" | "BPEDecoder":
                 self._reject_position(node)
@@ -154,29 +154,32 @@ def _strip(node: Node) -> _Step:
     return strip
 
 
-def _replace(node: Node, budget: RegexBudget) -> _Step:
+def _replace(node: Node, budget: ReplacementBudget) -> _Step:
     content = node["content"].a(str)
     plain = node["pattern"].get("String")
     if plain is not None and plain.a(str) and node["pattern"].get("Regex") is None:
         old = plain.value
-        return lambda text, _first, _last: text.replace(old, content)
+        return lambda text, _first, _last: budget.replaced_text(node, old, text, content)
     pattern = compiled(regular_expression(node["pattern"]))
     return lambda text, _first, _last: budget.replaced(node, pattern, text, content)
 
 
-def _metaspace(node: Node) -> _Step:
+def _metaspace(node: Node, budget: ReplacementBudget) -> _Step:
     mark = node["replacement"].a(str)
     scheme = node.get("prepend_scheme")
     never = scheme is not None and scheme.value == "never"
 
     def metaspace(text: str, first: bool, _last: bool) -> str:
-        return text.replace(mark, "" if first and not never else " ")
+        space = "" if first and not never else " "
+        return budget.replaced_text(node, mark, text, space)
 
     return metaspace
 
 
-def _end_of_word(suffix: str) -> _Step:
+def _end_of_word(node: Node, budget: ReplacementBudget) -> _Step:
+    suffix = node["suffix"].a(str)
+
     def end_of_word(text: str, _first: bool, last: bool) -> str:
-        return text.replace(suffix, "" if last else " ")
+        return budget.replaced_text(node, suffix, text, "" if last else " ")
 
     return end_of_word
