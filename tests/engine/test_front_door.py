@@ -95,6 +95,18 @@ def test_other_files_are_rejected_with_the_fault(tmp_path: Path) -> None:
         load_encoding("\ud800")
 
 
+def test_only_small_files_with_the_suffix_of_toml_are_parsed_as_toml(tmp_path: Path) -> None:
+    """Parsing takes memory that grows with the square of the number of dots."""
+    file = tmp_path / "a.tiktoken"
+    file.write_text("a.a = 1")
+    with pytest.raises(VocabularyError, match="its format is unknown"):
+        load_encoding(file)
+    file = tmp_path / "a.toml"
+    file.write_text('name = "a"\nextends = "gpt2"\n' + "#" * 2**20)
+    with pytest.raises(VocabularyError, match="it holds more than 1048576 bytes"):
+        load_encoding(file)
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [

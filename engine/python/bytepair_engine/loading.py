@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
+from typing import Final
 
 from bytepair_engine import collector
 from bytepair_engine.backends.cores import BackendName, Core, resolve
@@ -17,8 +18,11 @@ from bytepair_engine.resources import DEFAULT_CACHE_BYTES, Resources
 from bytepair_engine.spec import EncodingSpec
 from bytepair_engine.vocabulary.aliases import MODEL_NAMES, MODELS
 from bytepair_engine.vocabulary.builtin import BUILTINS, Builtin, builtin_table
-from bytepair_engine.vocabulary.file import read_vocabulary_file
+from bytepair_engine.vocabulary.file import MAX_FILE_BYTES, read_vocabulary_file
 from bytepair_engine.vocabulary.names import nearest
+
+#: A larger TOML file is rejected: the cost of parsing can grow with the square of its size.
+MAX_DECLARATION_BYTES: Final = 2**20
 
 
 def load_encoding(
@@ -31,9 +35,9 @@ def load_encoding(
     """Load an encoding from its declaration, or from a self-describing vocabulary file.
 
     Args:
-        spec: The declaration; or the path of a TOML file with its keys and `name`, or with one
+        spec: The declaration; or the path of a file `*.toml` with its keys and `name`, or with one
             table `[encodings.NAME]`; or the path of a tokenizer.json, a SentencePiece model or a
-            Tekken file, which names the encoding ("tokenizer" for tokenizer.json). The format is
+            Tekken file, which names the encoding ("tokenizer" for tokenizer.json). Their format is
             detected from the content.
         backend: "native" or "reference"; None for native if the core is built, else reference.
         cache_bytes: See `resources.Resources`.
@@ -142,8 +146,8 @@ def _extend(core: Core, spec: EncodingSpec, resources: Resources) -> Encoding:
 
 
 def declarations(path: Path) -> list[EncodingSpec]:
-    """Read the declarations of a TOML file: its tables `[encodings.NAME]`, or the single one that
-    it is. For a vocabulary file, create one.
+    """Read the declarations of a file `*.toml`: its tables `[encodings.NAME]`, or the single one
+    that it is. For any other file, create one.
 
     Raises:
         VocabularyError: The file or a declaration is invalid, or it declares nothing.
@@ -152,14 +156,15 @@ def declarations(path: Path) -> list[EncodingSpec]:
         raise VocabularyError(
             str(path), "there is no such file", f"use get_encoding({str(path)!r})"
         )
-    data = read_vocabulary_file(path)
+    is_toml = path.suffix == ".toml"
+    data = read_vocabulary_file(path, MAX_DECLARATION_BYTES if is_toml else MAX_FILE_BYTES)
+    if not is_toml:
+        return [EncodingSpec(name=path.stem, file=path)]
     if not data:  # which is valid TOML
         raise VocabularyError(str(path), "the file is empty", "fetch it again: it was cut off")
     try:
         table = tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:  # too many digits, too deeply nested
-        if path.suffix != ".toml":
-            return [EncodingSpec(name=path.stem, file=path)]
         raise VocabularyError(str(path), f"it is not TOML: {error}", "correct it") from None
     if "encodings" in table:
         tables = table["encodings"]
