@@ -4,6 +4,7 @@ the inputs that broke other implementations."""
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -394,3 +395,17 @@ def test_ids_that_only_convert_to_integers(load: Any) -> None:
     decoder.feed([scalar])
     del scalar
     assert seen() is None  # not kept by the cache
+
+
+@pytest.mark.parametrize("after", [[], [98]])
+def test_ids_of_other_types_may_use_the_same_decoder(after: list[int]) -> None:
+    decoder = StreamDecoder(toy())
+
+    class Feeding:
+        def __index__(self) -> int:
+            return 97 + len(decoder.feed([99]))
+
+    thread = threading.Thread(target=lambda: decoder.feed([Feeding(), *after]), daemon=True)  # type: ignore[list-item]
+    thread.start()
+    thread.join(10)
+    assert decoder.tokens_consumed == 2 + len(after)

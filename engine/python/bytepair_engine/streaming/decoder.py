@@ -191,11 +191,14 @@ class StreamDecoder(NoCopies, Generic[T]):
             StreamFinished: `finish` was called.
             Cancelled: The work was cancelled (`CancelScope`); the stream cannot continue.
         """
-        batch = ids if isinstance(ids, (list, tuple)) else _integers(ids)
+        # Not under the lock: the methods of ids of other types may use this decoder.
+        batch: Sequence[int] = (
+            ids
+            if isinstance(ids, (list, tuple)) and len(ids) == 1 and type(ids[0]) is int
+            else _integers(ids)
+        )
         with self._lock:
             if len(batch) == 1:
-                if type(batch[0]) is not int:
-                    batch = _integers(batch)
                 whole = self._decode_whole(batch[0])
                 if whole is not None:
                     return whole
