@@ -207,3 +207,16 @@ def test_names_may_begin_with_each_other_many_times() -> None:
     names = SpecialNames(frozenset("a" * size for size in range(1, 1000)))
     found = names.finditer("a" * 2500, 2500)
     assert [len(match.group()) for match in found] == [999, 999, 502]
+
+
+def test_contains_special_reads_a_subclass_of_str_as_encode_does(prefixes: Encoding) -> None:
+    class Other(str):
+        __slots__ = ()
+
+        def encode(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
+            return b""
+
+    text = Other(max(prefixes.special_tokens))
+    assert prefixes.contains_special(text)
+    with pytest.raises(SpecialTokenFound):
+        prefixes.encode(text)

@@ -326,7 +326,7 @@ class Encoding(ContextMethods, TokenMethods):
             False for "".
         """
         if isinstance(text, str):
-            text = text.encode(errors="surrogatepass")
+            text = str.encode(text, errors="surrogatepass")  # a subclass may encode differently
         elif not isinstance(text, bytes):
             raise wrong_type("text", "str or bytes", text)
         return bool(self._special_sets.resolve(allowed_special, "all")[1].is_in(text))
