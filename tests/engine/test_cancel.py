@@ -55,8 +55,17 @@ def test_work_in_an_expired_scope_does_not_start(encoding: Encoding, call: str) 
     for seconds in (0.0, -0.001, -1e300):
         with CancelScope(seconds), pytest.raises(Cancelled):
             CALLS[call](encoding, "hello world")
-    with CancelScope(seconds=3600.0):
-        assert CALLS[call](encoding, "hello world") == CALLS[call](encoding, "hello world")
+    for seconds in (3600.0, 1e19, 1e300, float("inf"), 10**400):
+        with CancelScope(seconds):
+            assert CALLS[call](encoding, "hello world") == CALLS[call](encoding, "hello world")
+
+
+def test_a_scope_is_cancelled_once_its_time_is_over(encoding: Encoding) -> None:
+    scope = CancelScope(seconds=0.0)
+    with scope, pytest.raises(Cancelled):
+        encoding.count("hello world")
+    assert scope.cancelled
+    assert not CancelScope(seconds=3600.0).cancelled
 
 
 def test_a_scope_of_another_thread_does_not_cancel(encoding: Encoding) -> None:

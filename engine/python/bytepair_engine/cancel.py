@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from functools import cache
 from numbers import Real
@@ -21,8 +22,8 @@ class CancelScope:
     """A `with` block whose encoding and counting can be cancelled by another thread or by a time
     limit.
 
-    Cancelled work raises Cancelled within a few milliseconds, even in the middle of a large text
-    or a batch. Work started in the block afterwards raises it at once.
+    Cancelled work usually raises Cancelled within a few milliseconds, even in the middle of a large
+    text or a batch. Work started in the block afterwards raises it at once.
 
     Each scope serves one block. Blocks of one thread do not nest. A block applies to its thread, so
     in asyncio it must not `await`: other tasks run meanwhile, and their work would be cancelled.
@@ -38,7 +39,7 @@ class CancelScope:
     True
     """
 
-    __slots__ = ("_deadline", "_flag", "cancelled")
+    __slots__ = ("_cancelled", "_deadline", "_flag")
 
     def __init__(self, seconds: float | None = None) -> None:
         """Create a scope.
@@ -47,22 +48,26 @@ class CancelScope:
             seconds: Time limit, counted from now; 0 or less cancels at once. None for no limit.
         """
         check_type("seconds", seconds, _SECONDS, "a number or None")
-        seconds = None if seconds is None else max(0.0, seconds)
-        self.cancelled = False
+        if seconds is not None:
+            seconds = float(min(max(0.0, seconds), sys.float_info.max))
+        self._cancelled = False
         self._deadline: Final = None if seconds is None else monotonic() + seconds
         flag = _flags()
         self._flag: Final = None if flag is None else flag(seconds)
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called or the time limit is over."""
+        return self._cancelled or (self._deadline is not None and monotonic() >= self._deadline)
+
     def cancel(self) -> None:
         """Cancel the work in the block. Thread-safe and idempotent."""
-        self.cancelled = True
+        self._cancelled = True
         if self._flag is not None:
             self._flag.set()
 
     def check(self) -> None:
         """Raise Cancelled if the scope was cancelled or its time limit is over."""
-        if self._deadline is not None and monotonic() >= self._deadline:
-            self.cancelled = True
         if self.cancelled:
             raise Cancelled
 
