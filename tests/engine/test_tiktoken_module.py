@@ -147,6 +147,7 @@ CALLS: dict[str, Callable[[ours.Encoding], object]] = {
     "disallowed to numpy": lambda e: e.encode_to_numpy("<|endoftext|>"),
     "surrogate to numpy": lambda e: e.encode_to_numpy("\ud800"),
     "to numpy": lambda e: e.encode_to_numpy("hello world").tolist(),
+    "numpy's array is read-only": lambda e: e.encode_to_numpy("hello").flags.writeable,
     "bytes of a token": lambda e: e.encode_single_token(b"hello"),
     "unknown token": lambda e: e.encode_single_token("no token of any"),
     "surrogate token": lambda e: e.encode_single_token("\ud800"),

@@ -146,7 +146,7 @@ class Encoding:
         allowed_special: Allowed = frozenset(),
         disallowed_special: Disallowed = "all",
     ) -> npt.NDArray[np.uint32]:
-        """Encode into a numpy array, which shares the engine's memory.
+        """Encode into a read-only numpy array, which shares the engine's memory.
 
         Raises:
             UnicodeEncodeError: The text holds a surrogate, as in tiktoken.
@@ -163,7 +163,7 @@ class Encoding:
         except InvalidUnicode:
             text.encode()  # raises UnicodeEncodeError
             raise
-        return np.frombuffer(ids, dtype=np.uint32)
+        return np.frombuffer(memoryview(ids).toreadonly(), dtype=np.uint32)
 
     def encode_batch(
         self,
