@@ -89,8 +89,6 @@ class NativePipelineBackend(PipelineTable, DerivedBackend["_core.PipelineNames"]
         disallowed: _core.PipelineNames,
         limit: int | None,
     ) -> int:
-        # The core's integers hold no larger limit, and no text has more tokens.
-        limit = None if limit is None else min(limit, sys.maxsize)
         return self._core.count(text, allowed, disallowed, limit)
 
     def cut_counts(
