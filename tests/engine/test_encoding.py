@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from array import array
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -34,6 +35,7 @@ from bytepair_engine.backends.varint import pack
 from bytepair_engine.chat import get_chat_format
 from bytepair_engine.context.stream import StreamChunker
 from bytepair_engine.toy import toy
+from bytepair_engine.training.settings import TrainingSettings
 from hypothesis import given
 from hypothesis import strategies as st
 from support.engines import BACKENDS, Load
@@ -329,6 +331,17 @@ def test_options_outside_their_domain_are_rejected(load: Load) -> None:
         encoding.count("x", limit=-1)
     with pytest.raises(InvalidOption):
         encoding.encode_with_offsets("x", unit="grapheme")  # type: ignore[arg-type]
+
+
+def test_special_tokens_can_be_any_sequence() -> None:
+    """One without slices, too: looking for duplicates in them would take quadratic time."""
+    names = deque(["<a>", "<b>"])
+    extended = extend_encoding(toy(), names, name="x")
+    assert extended.special_tokens["<b>"] == toy().n_vocab + 1
+    settings = TrainingSettings.checked(vocab_size=300, pattern=None, special_tokens=names)
+    assert settings.special_tokens == ("<a>", "<b>")
+    with pytest.raises(InvalidOption, match="'<a>' is given twice"):
+        extend_encoding(toy(), [*names, "<a>"], name="x")
 
 
 def test_a_limit_larger_than_any_text(encoding: Encoding) -> None:

@@ -40,11 +40,12 @@ def extend_encoding(
         raise InvalidOption("special_tokens", "must be a list of strings, not one string")
     check_type("special_tokens", special_tokens, Mapping | Sequence, "a mapping or a sequence")
     if not isinstance(special_tokens, Mapping):
+        names = set[str]()
         for token in special_tokens:
             check_type("special_tokens: each name", token, str, "str")
-        repeated = [t for number, t in enumerate(special_tokens) if t in special_tokens[:number]]
-        if repeated:
-            raise InvalidOption("special_tokens", f"{repeated[0]!r} is given twice")
+            if token in names:
+                raise InvalidOption("special_tokens", f"{token!r} is given twice")
+            names.add(token)
         special_tokens = {t: encoding.n_vocab + n for n, t in enumerate(special_tokens)}
     backend = encoding._backend
     if encoding.pipeline is not None:

@@ -74,13 +74,15 @@ class TrainingSettings:
         if isinstance(special_tokens, str):
             raise InvalidOption("special_tokens", "must be a list of strings, not one string")
         check_type("special_tokens", special_tokens, Sequence, "a sequence of strings")
-        for number, token in enumerate(special_tokens):
+        names = set[str]()
+        for token in special_tokens:
             if not isinstance(token, str) or not token:
                 raise InvalidOption("special_tokens", f"{token!r} is not a string, or empty")
             if has_surrogate(token):
                 raise InvalidOption("special_tokens", f"{token!r} holds a lone surrogate")
-            if token in special_tokens[:number]:
+            if token in names:
                 raise InvalidOption("special_tokens", f"{token!r} is given twice")
+            names.add(token)
         if ties not in ("lowest", "first-seen"):
             raise InvalidOption("ties", 'must be "lowest" or "first-seen"')
         if byte_order not in ("gpt2", "value"):
