@@ -25,7 +25,8 @@ class Resources:
         cache_bytes: Maximum memory of the pre-token cache, shared by all threads, in [0, 2**40];
             0 for no cache.
         threads: Maximum number of threads for one large text or batch, including the caller's, in
-            [0, 1024]; 0 for one per core that the process may use.
+            [0, 1024]; 0 for one per core that the process may use. Only batches use
+            several if the `splitter` of the encoding is "regex", and nothing does for a pipeline.
     Raises:
         InvalidOption: A value is out of range.
     """
