@@ -18,7 +18,7 @@ from bytepair_engine.resources import DEFAULT_CACHE_BYTES, Resources
 from bytepair_engine.spec import EncodingSpec
 from bytepair_engine.vocabulary.aliases import MODEL_NAMES, MODELS
 from bytepair_engine.vocabulary.builtin import BUILTINS, Builtin, builtin_table
-from bytepair_engine.vocabulary.file import MAX_FILE_BYTES, read_vocabulary_file
+from bytepair_engine.vocabulary.file import read_vocabulary_file
 from bytepair_engine.vocabulary.names import nearest
 
 #: A larger TOML file is rejected: the cost of parsing can grow with the square of its size.
@@ -156,10 +156,12 @@ def declarations(path: Path) -> list[EncodingSpec]:
         raise VocabularyError(
             str(path), "there is no such file", f"use get_encoding({str(path)!r})"
         )
-    is_toml = path.suffix == ".toml"
-    data = read_vocabulary_file(path, MAX_DECLARATION_BYTES if is_toml else MAX_FILE_BYTES)
-    if not is_toml:
+    data = read_vocabulary_file(path)
+    if path.suffix != ".toml":
         return [EncodingSpec(name=path.stem, file=path)]
+    if len(data) > MAX_DECLARATION_BYTES:
+        problem = f"it holds more than {MAX_DECLARATION_BYTES} bytes"
+        raise VocabularyError(str(path), problem, "check that this is a declaration")
     if not data:  # which is valid TOML
         raise VocabularyError(str(path), "the file is empty", "fetch it again: it was cut off")
     try:

@@ -56,12 +56,9 @@ _FAULTS: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-def read_vocabulary_file(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
+def read_vocabulary_file(path: Path) -> bytes:
     """Read a file, and decompress it if it is gzip, whatever its name.
 
-    Args:
-        path: The path.
-        limit: Maximum size in bytes, compressed or not.
     Raises:
         VocabularyError: The file cannot be read, is too large, or is truncated or damaged gzip, or
             gzip of several parts.
@@ -72,11 +69,11 @@ def read_vocabulary_file(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a FIFO may block for ever
             raise VocabularyError(str(path), "it is not a regular file", "give the file's path")
         with path.open("rb") as file:
-            data = file.read(limit + 1)
+            data = file.read(MAX_FILE_BYTES + 1)
         if data.startswith(_GZIP):
             inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-            data = inflate.decompress(data, limit + 1)
-            if not inflate.eof and len(data) <= limit:
+            data = inflate.decompress(data, MAX_FILE_BYTES + 1)
+            if not inflate.eof and len(data) <= MAX_FILE_BYTES:
                 raise VocabularyError(str(path), "it is cut off", "fetch it again")
             if inflate.unused_data:
                 # Further parts of the file, or damage: without them the vocabulary is another.
@@ -91,10 +88,10 @@ def read_vocabulary_file(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
         ) from None
     except zlib.error as error:
         raise VocabularyError(str(path), f"it is damaged gzip: {error}", "fetch it again") from None
-    if len(data) > limit:
+    if len(data) > MAX_FILE_BYTES:
         raise VocabularyError(
             str(path),
-            f"it holds more than {limit} bytes",
+            f"it holds more than {MAX_FILE_BYTES} bytes",
             "check that this is a vocabulary file",
         )
     return data
