@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import unicodedata
 from pathlib import Path
 
 import pytest
-from bytepair_engine import get_encoding, list_encodings
+from bytepair_engine import CancelScope, get_encoding, list_encodings
 from bytepair_engine.backends.cores import BackendName
 from bytepair_engine.context import inspecting
 from bytepair_engine.context.inspecting import FindingCode, inspect
@@ -144,3 +145,58 @@ def test_many_tokens_of_a_list_are_found_in_linear_time() -> None:
     (flagged,) = encoding.encode(" a")
     found = inspect(encoding, " a" * 1_000_000, flagged=[flagged], max_findings=0)
     assert found.totals[FindingCode.FLAGGED_TOKEN] == 1_000_000
+
+
+def test_findings_beyond_the_maximum_are_counted_without_being_held() -> None:
+    encoding, text = get_encoding("cl100k_base"), "\x01" * 100_000
+    inspect(encoding, text, max_findings=0)
+    tracemalloc.start()
+    try:
+        found = inspect(encoding, text, max_findings=1)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.totals[FindingCode.CONTROL_CHARACTER] == len(text)
+    assert most < 40 * len(text)  # a finding has 80 bytes
+
+
+def test_a_maximum_keeps_the_order_of_tokens_within_one_character() -> None:
+    """They are at one place: the order of their ids decides, not that of the text."""
+    encoding = get_encoding("cl100k_base")
+    flagged = encoding.encode("\U0001f9ff")
+    assert flagged != sorted(flagged)
+    whole = inspect(encoding, "\U0001f9ff" * 3, flagged=flagged)
+    for most in range(len(whole.findings) + 2):
+        found = inspect(encoding, "\U0001f9ff" * 3, flagged=flagged, max_findings=most)
+        assert found.findings == whole.findings[:most]
+        assert found.totals == whole.totals
+
+
+class Counted(CancelScope):
+    """A scope that counts how often it is checked."""
+
+    checks = 0
+
+    def check(self) -> None:
+        self.checks += 1
+        super().check()
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (FindingCode.SPECIAL_TOKEN_SPELLED, "<|endoftext|>"),
+        (FindingCode.SPECIAL_TOKEN_LOOKALIKE, "<"),
+        (FindingCode.NOT_NFC, "e\u0301"),
+        (FindingCode.CONTROL_CHARACTER, "\x01"),
+        (FindingCode.FLAGGED_TOKEN, " a"),
+    ],
+)
+def test_a_search_is_checked_for_cancellation_throughout(code: FindingCode, text: str) -> None:
+    def checks(times: int) -> int:
+        with Counted() as scope:
+            inspect(encoding, text * times, codes=[code], flagged=[0], max_findings=0)
+        return scope.checks
+
+    encoding = get_encoding("cl100k_base")
+    assert checks(50_000) >= checks(1) + 10

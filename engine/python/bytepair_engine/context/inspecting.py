@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
+from heapq import nsmallest
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
 import regex
 
@@ -21,6 +22,11 @@ from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import check_least, check_type
 from bytepair_engine.streaming.encoder import DEFAULT_MAX_PENDING_BYTES
 from bytepair_engine.vocabulary.special_names import special_names
+
+#: Number of steps of a finder between two checks for cancellation: a few milliseconds.
+_CHECK_EVERY: Final = 4096
+
+T = TypeVar("T")
 
 
 class FindingCode(IntEnum):
@@ -126,15 +132,15 @@ def inspect(
     stable_end = measure.points.stable_end()
     wanted = frozenset(codes) or frozenset(FindingCode)
     inspected = _Text(encoding, text, stable_end, frozenset(flagged), long_run_bytes)
-    found: list[Finding] = []
-    for code, look in _FINDERS.items():
-        cancel.check()
-        if code in wanted:
-            found += look(inspected)
-    found.sort()
+    totals: Counter[FindingCode] = Counter()
+    found = _all(inspected, wanted, totals)
+    if max_findings is None:
+        findings = sorted(found)
+    else:  # without holding the others; for 0, nsmallest would not even count them
+        findings = nsmallest(max(1, max_findings), found)[:max_findings]
     return Inspection(
-        tuple(found if max_findings is None else found[:max_findings]),
-        Counter(finding.code for finding in found),
+        tuple(findings),
+        totals,
         count,
         measure.count(text[:stable_end]),
         stable_end,
@@ -148,6 +154,26 @@ class _Text:
     stable_end: int
     flagged: frozenset[int]
     long_run_bytes: int
+
+
+def _all(
+    text: _Text, wanted: Collection[FindingCode], totals: Counter[FindingCode]
+) -> Iterator[Finding]:
+    """Yield the findings of the wanted kinds, and count them in `totals`."""
+    for code, look in _FINDERS.items():
+        cancel.check()
+        if code in wanted:
+            for finding in look(text):
+                totals[code] += 1
+                yield finding
+
+
+def _checked(steps: Iterable[T]) -> Iterator[T]:
+    """Yield the steps of a finder. Raises Cancelled between them if the work was cancelled."""
+    for number, step in enumerate(steps, 1):
+        yield step
+        if number % _CHECK_EVERY == 0:
+            cancel.check()
 
 
 #: Characters without width that are not characters of their own kind below.
@@ -201,7 +227,8 @@ def _spelled(text: _Text) -> Iterator[Finding]:
     special = text.encoding.special_tokens
     code = FindingCode.SPECIAL_TOKEN_SPELLED
     is_spelled = False
-    for match in special_names(frozenset(special)).finditer(text.text, len(text.text)):
+    names_found = special_names(frozenset(special)).finditer(text.text, len(text.text))
+    for match in _checked(names_found):
         name, is_spelled = match.group(), True
         yield Finding(match.start(), match.end(), code, special[name], name)
     if not is_spelled:
@@ -218,7 +245,8 @@ def _lookalikes(text: _Text) -> Iterator[Finding]:
     if not firsts:
         return
     last = 0
-    for match in regex.finditer("[" + "".join(map(regex.escape, firsts)) + "]", text.text):
+    first = "[" + "".join(map(regex.escape, firsts)) + "]"
+    for match in _checked(regex.finditer(first, text.text)):
         start = place = match.start()
         if start < last:
             continue
@@ -255,7 +283,7 @@ def _not_nfc(text: _Text) -> Iterator[Finding]:
         return
     ends = [0, *Boundaries(text.text).between("grapheme", 0, len(text.text))]
     found = False
-    for start, end in pairwise(ends):
+    for start, end in _checked(pairwise(ends)):
         if not unicodedata.is_normalized("NFC", text.text[start:end]):
             found = True
             yield Finding(start, end, FindingCode.NOT_NFC)
@@ -265,7 +293,7 @@ def _not_nfc(text: _Text) -> Iterator[Finding]:
 
 def _characters(code: FindingCode) -> Callable[[_Text], Iterator[Finding]]:
     def find(text: _Text) -> Iterator[Finding]:
-        for match in _CHARACTERS[code].finditer(text.text):
+        for match in _checked(_CHARACTERS[code].finditer(text.text)):
             point = ord(match.group())
             yield Finding(match.start(), match.end(), code, code_point=point)
 
@@ -301,7 +329,7 @@ def _tokens(
         text.text, allowed_special=frozenset(special.values()), disallowed_special=()
     )
     offsets.append(len(text.text))
-    for index, token_id in enumerate(ids):
+    for index, token_id in enumerate(_checked(ids)):
         if token_id in wanted:
             # A token within a character is reported as the whole character. A token of a space that
             # the encoding adds is reported as the character beside it, so one after the text as the
