@@ -327,6 +327,11 @@ def test_inspect_reports_places_and_no_text(server: RunningServer) -> None:
         ),
         (context_pb2.InspectRequest(codes=[UNKNOWN]), "INVALID_OPTION", "codes"),
         (context_pb2.InspectRequest(max_findings=1001), "INPUT_TOO_LARGE", "max_findings"),
+        (
+            context_pb2.InspectRequest(codes=[context_pb2.FINDING_CODE_NOT_NFC] * 14),
+            "INPUT_TOO_LARGE",
+            "codes",
+        ),
     ],
 )
 def test_bad_requests_name_the_field(

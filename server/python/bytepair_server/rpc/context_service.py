@@ -138,6 +138,7 @@ class ContextService:
         unit = chosen("unit", request.unit, text_pb2.OffsetUnit.Name, _OFFSET_UNITS)
         most = request.max_findings if request.HasField("max_findings") else MAX_FINDINGS
         limits.check("max_findings", most, MAX_FINDINGS, "findings")
+        limits.check("codes", len(request.codes), len(_CODES), "codes")
         text = request.text
         self._options.check_size("text", text_length(text, "byte"), call)
         found = inspecting.inspect(
