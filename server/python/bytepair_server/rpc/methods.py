@@ -35,6 +35,8 @@ def _message(
 
 
 _plain: Final = partial(_message, lambda _: 0)
+#: For answers that may take milliseconds whatever the request: they are computed on a thread.
+_never_inline: Final = partial(_message, lambda _: sys.maxsize)
 _COUNTS: Final = frozenset({"Count", "BatchCount"})
 #: A kilobyte can cost them milliseconds.
 _COSTLY: Final = frozenset(
@@ -96,10 +98,11 @@ METHODS: Final = _methods(
         ),
         "Split": (lambda service, *given: service.context.split(*given), _plain),
         "Inspect": (lambda service, *given: service.context.inspect(*given), _plain),
-        "ListEncodings": (Service.list_encodings, _plain),
-        "GetEncoding": (Service.get_encoding, _plain),
+        # As JSON, the thousand special tokens of o200k_harmony take milliseconds.
+        "ListEncodings": (Service.list_encodings, _never_inline),
+        "GetEncoding": (Service.get_encoding, _never_inline),
         # The first call for a vocabulary reads all of it.
-        "GetToken": (Service.get_token, partial(_message, lambda _: sys.maxsize)),
+        "GetToken": (Service.get_token, _never_inline),
     },
 ) | _methods(
     chat_pb2.DESCRIPTOR.services_by_name["ChatService"],
