@@ -9,10 +9,17 @@ from typing import Any
 
 import grpc
 import pytest
-from bytepair_client import ClientClosed, DeadlineExceeded, Overloaded, QuotaExceeded
+from bytepair_client import (
+    ClientClosed,
+    DeadlineExceeded,
+    Overloaded,
+    QuotaExceeded,
+    Unavailable,
+)
 from support.clients import Clients
 from support.keys import keys_toml
 from support.scripted import Answer, ScriptedServer, details, fail, ok
+from support.scripted_streams import ScriptedStreams, echo, reject
 from support.serving import RunningServer, write_config
 
 STATUS = grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -98,6 +105,29 @@ def test_calls_keep_to_the_maximum_rate(clients: Clients) -> None:
         for _ in range(5):
             client.count("text")
         assert monotonic() - began >= 4 / 20
+
+
+def test_the_wait_for_the_maximum_rate_counts_towards_the_timeout(clients: Clients) -> None:
+    with ScriptedServer() as server:
+        client = clients(server.target, encoding="e", max_requests_per_second=0.5)
+        client.count("text")
+        for _ in range(20):
+            with pytest.raises(DeadlineExceeded, match="max_requests_per_second"):
+                client.count("text", timeout=0.01)
+        assert len(server.calls) == 1
+        client.count("text", timeout=10)  # the others have reserved no time
+        assert len(server.calls) == 2
+
+
+def test_the_wait_counts_towards_the_timeout_of_a_stream(clients: Clients) -> None:
+    with ScriptedStreams(reject(grpc.StatusCode.UNAVAILABLE), echo) as server:
+        client = clients(server.target, encoding="e", max_requests_per_second=0.001)
+        with pytest.raises(DeadlineExceeded) as caught:  # at the second attempt
+            next(client.decode_stream([1], timeout=10))
+        assert isinstance(caught.value.__cause__, Unavailable)
+        with pytest.raises(DeadlineExceeded, match="max_requests_per_second"):
+            next(client.decode_stream([1], timeout=10))
+        assert len(server.metadata) == 1
 
 
 def test_a_deadline_still_ends_a_call(clients: Clients) -> None:

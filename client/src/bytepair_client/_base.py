@@ -86,7 +86,7 @@ class BaseClient(ABC):
                 server names and is sent again, instead of failing with QuotaExceeded. The wait does
                 not count towards `timeout`, except for the `timeout` of a whole batch.
             max_requests_per_second: Maximum rate of calls, retries and streams included; None for
-                no limit.
+                no limit. Waits for it count towards `timeout`.
             max_unary_bytes: A text of more bytes, or a list of more ids than a quarter of this, is
                 streamed instead of sent in one request. Ideally the server's `max_input_bytes`.
             max_request_bytes: A larger request fails with InputTooLarge before it is sent. The
@@ -227,7 +227,7 @@ class BaseClient(ABC):
         payload = self._payload(request)
         attempts = Attempts(self, timeout)
         while True:
-            delay = self._rate_limiter.wait()
+            delay = attempts.reserve()
             if delay:
                 await self._sleep(delay)
             try:
@@ -284,14 +284,24 @@ class Attempts:
         self.repeated = -1
         self._backoff = INITIAL_BACKOFF_S
 
+    def reserve(self) -> float:
+        """Reserve the start of an attempt. Returns the seconds until then. The first call starts
+        the time of all attempts. Raises DeadlineExceeded if the start would be after its end."""
+        if self._timeout is not None and self._until is None:
+            self._until = monotonic() + self._timeout
+        delay = self._client._rate_limiter.wait(self._until)
+        if delay is None:
+            raise errors.DeadlineExceeded(
+                f"max_requests_per_second allows no call to {self._client.target} within "
+                f"{self._timeout:g} s",
+                code=grpc.StatusCode.DEADLINE_EXCEEDED.name,
+            )
+        return delay
+
     def begin(self) -> float | None:
         """Start an attempt. Returns the seconds left for it; None for no deadline."""
         self.repeated += 1
-        if self._timeout is None:
-            return None
-        if self._until is None:
-            self._until = monotonic() + self._timeout
-        return max(0.0, self._until - monotonic())
+        return None if self._until is None else max(0.0, self._until - monotonic())
 
     def progressed(self) -> None:
         """Note that a stream advanced: earlier failures no longer count."""
@@ -341,10 +351,13 @@ class RateLimiter:
         self._lock: Final = Lock()
         self._next = 0.0
 
-    def wait(self) -> float:
-        """Reserve the next start. Returns the seconds until then; 0 for now."""
+    def wait(self, until: float | None) -> float | None:
+        """Reserve the next start. Returns the seconds until then; 0 for now. None if a wait would
+        not end before `until`, by `monotonic`: then nothing is reserved."""
         with self._lock:
             now = monotonic()
             start = max(now, self._next)
+            if until is not None and start > max(now, until):
+                return None
             self._next = start + self._interval
         return start - now

@@ -14,7 +14,13 @@ import grpc
 
 from bytepair_client._base import Attempts
 from bytepair_client._call import Plain, Response, StreamCall
-from bytepair_client._errors import Cancelled, InternalError, TokenizerError, Unavailable
+from bytepair_client._errors import (
+    Cancelled,
+    DeadlineExceeded,
+    InternalError,
+    TokenizerError,
+    Unavailable,
+)
 from bytepair_client._send_buffers import other_text
 from bytepair_client._status import from_call
 
@@ -220,7 +226,7 @@ class StreamState(ABC, Generic[Response, Plain]):
                 )
             if self._source is not None:
                 source, self._source = self._source, None
-                if await self.wait(self.client._rate_limiter.wait()):
+                if await self.wait(self.attempts.reserve()):
                     self.begin(source)
             while not self._ready and (call := self.call) is not None:
                 self._ready.extend(filter(None, await self._read_from(call)))
@@ -312,9 +318,12 @@ class StreamState(ABC, Generic[Response, Plain]):
         seconds = await self.attempts.wait(error)
         if seconds is not None:
             if (self.buffer.can_rewind or self._to_read_again is not None) and not self.over:
-                if await self.wait(seconds + self.client._rate_limiter.wait()):
-                    self.begin(self._rewind())
-                return ()
+                try:
+                    if await self.wait(seconds) and await self.wait(self.attempts.reserve()):
+                        self.begin(self._rewind())
+                    return ()
+                except DeadlineExceeded as late:
+                    late.__cause__, error = error, late
             await self.client._explain(error)
         values = () if self._extra is None else self._note(self._extra)
         self.buffer.correct(error)
