@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import stat
 import subprocess
 import sys
 import unicodedata
@@ -373,3 +374,22 @@ def test_visible_text_is_unambiguous_and_without_control_characters() -> None:
     assert visible("\ud800") == "\\ud800"
     assert visible_bytes(b"\\xff") != visible_bytes(b"\xff") == "\\xff"
     assert visible("\u0301") == "\u25cc\u0301"
+
+
+def test_a_page_has_the_permissions_of_the_umask_or_of_the_file_that_it_replaces(
+    shell: Shell, tmp_path: Path
+) -> None:
+    def mode() -> int:
+        shell("explain", "a", "--encoding", "gpt2", "--html", "a.html")
+        return stat.S_IMODE(page.stat().st_mode)
+
+    page = tmp_path / "a.html"
+    usual = os.umask(0o027)
+    try:
+        assert mode() == 0o640
+        for kept in (0o600, 0o664):
+            page.chmod(kept)
+            assert mode() == kept
+    finally:
+        os.umask(usual)
+    assert list(tmp_path.iterdir()) == [page]
