@@ -8,8 +8,7 @@ from dataclasses import asdict
 from time import monotonic
 
 from bytepair_tools.corpus.job import Outcome
-
-_ERASE = "\r\x1b[K"
+from bytepair_tools.shared.progress_line import TerminalLine
 
 
 class Progress:
@@ -17,7 +16,7 @@ class Progress:
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
-        self._is_shown = False
+        self._line = TerminalLine()
         self._phase, self._total, self._done = "", 0, 0
         self._started = monotonic()
 
@@ -44,10 +43,7 @@ class Progress:
 
     def end(self) -> None:
         """Erase the line."""
-        if self._is_shown:
-            self._is_shown = False
-            sys.stderr.write(_ERASE)
-            sys.stderr.flush()
+        self._line.erase()
 
     def _show(self) -> None:
         if self._as_json or not sys.stderr.isatty():
@@ -56,6 +52,4 @@ class Progress:
         if self._done:
             seconds = (monotonic() - self._started) * (self._total - self._done) / self._done
             left = f", about {seconds:.0f} s left"
-        self._is_shown = True
-        sys.stderr.write(f"{_ERASE}{self._phase}: {self._done:,} of {self._total:,}{left}")
-        sys.stderr.flush()
+        self._line.write(f"{self._phase}: {self._done:,} of {self._total:,}{left}")
