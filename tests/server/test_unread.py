@@ -17,7 +17,7 @@ import bytepair_engine
 import grpc
 import pytest
 from bytepair.v1 import stream_pb2, tokenizer_pb2
-from bytepair_server.admission.limiter import RETRY_SECONDS
+from bytepair_server.errors import RETRY_SECONDS
 from bytepair_server.transport.interface import Limits
 from conftest import Serve
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from bytepair_engine import UnknownEncoding
+
+#: Suggested wait before a retry: a few times the duration of a usual call.
+RETRY_SECONDS: Final = 0.25
 
 
 class RequestRejected(Exception):

@@ -13,11 +13,9 @@ from typing import Any, Final
 
 from bytepair_server.admission.queue import FairQueue
 from bytepair_server.config.settings import Settings
-from bytepair_server.errors import Draining, Overloaded
+from bytepair_server.errors import RETRY_SECONDS, Draining, Overloaded
 from bytepair_server.rpc.call import Call
 
-#: Suggested wait before a retry: a few times the duration of a usual call.
-RETRY_SECONDS: Final = 0.25
 #: Time for a message to arrive while other calls are queued.
 SLOW_MESSAGE_SECONDS: Final = 1.0
 #: Time for calls that a drain cancels to send their status.

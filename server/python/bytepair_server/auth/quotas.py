@@ -17,12 +17,9 @@ from typing import Final
 
 from bytepair_server.auth.callers import Callers
 from bytepair_server.config.tables import LIMITS_TOGETHER, QuotaTable
-from bytepair_server.errors import QuotaExceeded
+from bytepair_server.errors import RETRY_SECONDS, QuotaExceeded
 from bytepair_server.workers.shared_memory import Cells
 from bytepair_server.workers.shared_quotas import Account, QuotaStore
-
-#: Suggested wait for a caller that must first end calls or streams of its own.
-RETRY_SECONDS: Final = 0.25
 
 Clock = Callable[[], float]
 

@@ -21,10 +21,9 @@ from bytepair_server.config.types import NO_ADDRESS, split_address
 from bytepair_server.observability import logs
 from bytepair_server.playground import playground
 from bytepair_server.rpc.call import ANONYMOUS
+from bytepair_server.rpc.status import EXAMPLE
 from bytepair_server.transport import choice
 
-#: The encoding of the example, if it is served: a name that people know.
-_MODEL: Final = "gpt-4o"
 _MESSAGE: Final = """
 bytepair serves {names}
   {protocols}{grpc_address}
@@ -174,7 +173,7 @@ def startup_message(
         notes="" if catalog.all_native else _REFERENCE_NOTE,
         command=_command(),
         target=target,
-        encoding=_MODEL if _MODEL in served else catalog.entries[-1].name,
+        encoding=EXAMPLE if EXAMPLE in served else catalog.entries[-1].name,
         credentials=credentials,
         reflection=f"  grpcurl {how} {target} list bytepair.v1.TokenizerService\n"
         if settings.reflection

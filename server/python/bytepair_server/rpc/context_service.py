@@ -26,7 +26,7 @@ from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.content import UNITS, Unit, record_special
 from bytepair_server.rpc.options import Options, chosen
 from bytepair_server.rpc.outcome import item_error
-from bytepair_server.rpc.wire import element, naming
+from bytepair_server.rpc.wire import RESULTS, element, naming
 
 #: Maximum findings in one answer.
 MAX_FINDINGS: Final = 1000
@@ -34,7 +34,6 @@ MAX_FINDINGS: Final = 1000
 MAX_MARKER_BYTES: Final = 1024
 
 _CODES: Final = {code.value: code for code in inspecting.FindingCode}
-_RESULTS: Final = context_pb2.BatchTruncateResponse.RESULTS_FIELD_NUMBER
 _KEEPS: Final[dict[int, Keep]] = {
     context_pb2.KEEP_UNSPECIFIED: "start",
     context_pb2.KEEP_START: "start",
@@ -107,7 +106,7 @@ class ContextService:
                     raise
                 result = context_pb2.TruncateResult(error=item_error(error, call))
                 fields = result.SerializeToString()
-            parts.append(element(_RESULTS, fields))
+            parts.append(element(RESULTS, fields))
         return b"".join(parts) + naming(context_pb2.BatchTruncateResponse, entry)
 
     def split(self, request: context_pb2.SplitRequest, call: Call) -> bytes:

@@ -10,11 +10,11 @@ from typing import Final
 from bytepair.v1 import text_pb2
 
 from bytepair_server.admission.executor import Executor
-from bytepair_server.admission.limiter import RETRY_SECONDS, Limiter
+from bytepair_server.admission.limiter import Limiter
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.quotas import Quotas
 from bytepair_server.config.settings import Settings
-from bytepair_server.errors import Draining, Overloaded
+from bytepair_server.errors import RETRY_SECONDS, Draining, Overloaded
 from bytepair_server.observability import logs, traces
 from bytepair_server.observability.metrics import POLICY_ACTIONS, Metrics, RpcMetrics
 from bytepair_server.rpc.call import AUTHORIZATION, REQUEST_ID, Call

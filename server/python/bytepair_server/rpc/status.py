@@ -23,8 +23,8 @@ from bytepair_server.rpc.limits import PARTS
 #: HTTP/2 headers, which are bounded.
 MAX_QUOTED_CHARACTERS: Final = 128
 
-#: The example of a name for a call without one, where it is served.
-_EXAMPLE: Final = "gpt-4o"
+#: The encoding of examples, where it is served: a name that people know.
+EXAMPLE: Final = "gpt-4o"
 
 _CHAT_OPTIONS: Final = frozenset(field.name for field in fields(chat.ChatOptions))
 
@@ -69,7 +69,7 @@ def _row(
 
 
 def _unknown_encoding(error: engine.UnknownEncoding) -> Failure:
-    example = _EXAMPLE if _EXAMPLE in error.known else next(iter(error.known), "")
+    example = EXAMPLE if EXAMPLE in error.known else next(iter(error.known), "")
     advice = (
         "ListEncodings shows what this server has, and its operator can add a name under "
         "[aliases] of its configuration"

@@ -21,7 +21,7 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, Final, TypeVar
 
-from bytepair.v1 import chat_pb2, stream_pb2, text_pb2, tokenizer_pb2
+from bytepair.v1 import chat_pb2, context_pb2, stream_pb2, text_pb2, tokenizer_pb2
 from bytepair_engine.backends.varint import pack, unpack
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
@@ -196,9 +196,10 @@ IDS: Final = tokenizer_pb2.EncodeResponse.IDS_FIELD_NUMBER
 assert stream_pb2.EncodeStreamResponse.IDS_FIELD_NUMBER == IDS
 assert tokenizer_pb2.EncodeResult.IDS_FIELD_NUMBER == IDS
 
-#: The number of the field `results` of all batch answers here.
+#: The number of the field `results` of these batch answers.
 RESULTS: Final = tokenizer_pb2.BatchEncodeResponse.RESULTS_FIELD_NUMBER
 assert tokenizer_pb2.BatchCountResponse.RESULTS_FIELD_NUMBER == RESULTS
+assert context_pb2.BatchTruncateResponse.RESULTS_FIELD_NUMBER == RESULTS
 
 
 def field(number: int, content: bytes) -> bytes:
