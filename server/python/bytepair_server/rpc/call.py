@@ -49,7 +49,7 @@ class Call:
         stream_seconds: Time that a stream's messages were computed, in seconds; None for unary
             calls, or if traces are off.
         encoding: Canonical name, UNKNOWN_ENCODING or NO_ENCODING.
-        input_bytes: UTF-8 bytes of text in calls that were answered.
+        input_bytes: UTF-8 bytes of text, also if the call fails after their limit was checked.
         tokens: Ids that were returned, counted or decoded.
         started: Time of its arrival, by `perf_counter`.
         policy: Policy actions to count: "allowed" if special tokens are allowed, "as_text" if some

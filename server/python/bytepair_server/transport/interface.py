@@ -64,7 +64,7 @@ class Call(Protocol):
         """Whether messages are proto3 JSON."""
 
     def header(self, name: str) -> str | None:
-        """The first value of a header, by its lower-case name; None if it is absent."""
+        """The values of a header, joined by ", ", by its lower-case name; None if it is absent."""
 
     def time_remaining(self) -> float | None:
         """Seconds until the deadline; None without a deadline."""
