@@ -99,6 +99,29 @@ def imported_modules(file: Path) -> list[str]:
     return [str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
 
 
+def test_the_folders_of_the_server_import_only_those_below_them() -> None:
+    """Files beside the folders are in the same table, with others in a row."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = (
+        page.partition("Imports go down this table.")[2].partition("\n\n")[2].partition("\n\n")[0]
+    )
+    rows = [re.findall(r"`(\w+)(?:/|\.py)`", row) for row in table.splitlines()[2:]]
+    place = {folder: number for number, row in enumerate(rows) for folder in row}
+    wrong = set()
+    for file in SERVER.rglob("*.py"):
+        folder = file.relative_to(SERVER).parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.ImportFrom) or folder == "__init__":
+                continue
+            package, _, rest = f"{node.module}.".partition(".")
+            names = [rest] if rest else [alias.name for alias in node.names]
+            used = {name.partition(".")[0] for name in names} - {"__version__", "_transport"}
+            if package == "bytepair_server":
+                wrong |= {(folder, other) for other in used if place[other] < place[folder]}
+    assert len(rows) > 10
+    assert wrong == set()
+
+
 def test_only_one_rust_folder_uses_pyo3() -> None:
     sources = ROOT / "engine" / "src"
     knowing = {

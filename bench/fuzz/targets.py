@@ -15,8 +15,8 @@ from bytepair_engine import BytepairError, Encoding, EncodingSpec, load_encoding
 from bytepair_server import catalog
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.policy import Policy
+from bytepair_server.call import Call
 from bytepair_server.config.settings import Settings
-from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.methods import METHODS
 from bytepair_server.rpc.service import Service
 from bytepair_server.rpc.status import failure_of

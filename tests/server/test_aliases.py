@@ -15,7 +15,7 @@ from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.settings import Settings
 from bytepair_server.errors import EncodingNotLoaded
 from bytepair_server.observability.metrics import MAX_UNKNOWN_NAMES, Metrics
-from bytepair_server.workers.shared_metrics import OTHER
+from bytepair_server.shared.metrics import OTHER
 from support.failures import failure
 from support.serving import RunningServer, write_config
 

@@ -20,8 +20,8 @@ from bytepair_server import catalog
 from bytepair_server.config import loader
 from bytepair_server.config.settings import Settings
 from bytepair_server.observability import logs
-from bytepair_server.observability.startup import startup_message
 from bytepair_server.server import Server
+from bytepair_server.startup import startup_message
 from bytepair_server.workers.signals import stop_signals
 from conftest import Serve
 from grpc_health.v1 import health_pb2, health_pb2_grpc

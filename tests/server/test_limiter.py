@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from bytepair_server.admission.limiter import Limiter, Slot
+from bytepair_server.call import ANONYMOUS, Call
 from bytepair_server.config.settings import Settings
 from bytepair_server.errors import Draining, Overloaded
-from bytepair_server.rpc.call import ANONYMOUS, Call
 
 #: Longer than any test takes.
 LONG = 60.0

@@ -24,8 +24,8 @@ import pytest
 from bytepair.v1 import chat_pb2, chat_pb2_grpc, text_pb2, tokenizer_pb2
 from bytepair_server.config import loader
 from bytepair_server.observability import logs
+from bytepair_server.rpc import reflection
 from bytepair_server.server import Server
-from bytepair_server.transport import reflection
 from conftest import Serve
 from google.protobuf import descriptor_pb2
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc

@@ -19,7 +19,7 @@ from bytepair_server.auth.quotas import Bucket, Quota, Quotas
 from bytepair_server.config.tables import CallerTable, QuotaTable
 from bytepair_server.errors import QuotaExceeded
 from bytepair_server.rpc.status import failure_of
-from bytepair_server.workers.shared_quotas import QuotaStore
+from bytepair_server.shared.quotas import QuotaStore
 from support.failures import Failed, failure
 from support.http2 import (
     DATA,

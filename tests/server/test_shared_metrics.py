@@ -8,8 +8,8 @@ import signal
 import warnings
 
 import pytest
-from bytepair_server.workers.shared_memory import Block
-from bytepair_server.workers.shared_metrics import OTHER, Counter, Gauge, Histogram
+from bytepair_server.shared.memory import Block
+from bytepair_server.shared.metrics import OTHER, Counter, Gauge, Histogram
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry

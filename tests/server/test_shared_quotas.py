@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 import pytest
 from bytepair.v1 import stream_pb2, tokenizer_pb2
-from bytepair_server.workers.shared_quotas import QuotaStore
+from bytepair_server.shared.quotas import QuotaStore
 from conftest import Serve
 from support.failures import failure
 from support.serving import RunningServer, write_config
@@ -100,7 +100,7 @@ def test_streams_of_a_dead_worker_no_longer_count_in_quotas(serve: Serve, tmp_pa
 RACE = """
 import mmap, os
 from bytepair_server.errors import QuotaExceeded
-from bytepair_server.workers.shared_quotas import QuotaStore
+from bytepair_server.shared.quotas import QuotaStore
 from bytepair_server.auth.quotas import Quota
 from bytepair_server.config.tables import QuotaTable
 
@@ -142,7 +142,7 @@ def test_concurrent_processes_use_exactly_the_quota() -> None:
 STOPPED = """
 import os, signal
 from bytepair_server.errors import QuotaExceeded
-from bytepair_server.workers.shared_quotas import QuotaStore
+from bytepair_server.shared.quotas import QuotaStore
 from bytepair_server.auth.quotas import Quota
 from bytepair_server.config.tables import QuotaTable
 

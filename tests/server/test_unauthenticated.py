@@ -15,8 +15,8 @@ from typing import Any
 
 import grpc
 import pytest
-from bytepair_server.transport import reflection
-from bytepair_server.transport.health import MAX_NAME_BYTES, MAX_WATCHES
+from bytepair_server.rpc import reflection
+from bytepair_server.rpc.health import MAX_NAME_BYTES, MAX_WATCHES
 from conftest import Serve
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2

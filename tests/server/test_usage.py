@@ -7,7 +7,7 @@ from pathlib import Path
 import grpc
 from bytepair.v1 import context_pb2, tokenizer_pb2
 from bytepair_server.observability.metrics import MAX_CALLERS, Metrics
-from bytepair_server.workers.shared_metrics import OTHER
+from bytepair_server.shared.metrics import OTHER
 from conftest import Serve
 from prometheus_client import generate_latest
 from support.failures import failure

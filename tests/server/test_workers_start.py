@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from bytepair_server.workers import cores
+from bytepair_server import cores
 from conftest import Serve
 from support.serving import START_SECONDS, clean_environment, command
 from support.workers import TWO, on_linux

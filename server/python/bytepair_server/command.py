@@ -16,8 +16,8 @@ from bytepair_server.catalog import SelfTestFailed
 from bytepair_server.config import loader
 from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.observability import logs
-from bytepair_server.observability.startup import warn
 from bytepair_server.server import Server, verify
+from bytepair_server.startup import warn
 from bytepair_server.workers.signals import stop_signals
 from bytepair_server.workers.supervisor import Supervisor, worker_count
 from bytepair_server.workers.worker import EXIT_CONFIGURATION

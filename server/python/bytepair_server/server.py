@@ -13,7 +13,7 @@ from typing import Final
 
 from grpc_health.v1 import health
 
-from bytepair_server import catalog
+from bytepair_server import catalog, cores
 from bytepair_server.admission.executor import Executor
 from bytepair_server.admission.limiter import Limiter
 from bytepair_server.auth import callers, tls
@@ -28,16 +28,18 @@ from bytepair_server.config.types import NO_ADDRESS
 from bytepair_server.observability import logs, traces
 from bytepair_server.observability.http import Pages, listen, serve, shown_address
 from bytepair_server.observability.metrics import Metrics
-from bytepair_server.observability.startup import log_start, warn_of_expiry, warn_of_no_keys
 from bytepair_server.playground import playground
+from bytepair_server.rpc import reflection
 from bytepair_server.rpc.chat_service import SERVICE_NAME as CHAT_SERVICE_NAME
 from bytepair_server.rpc.context_service import flagged_tokens
 from bytepair_server.rpc.handler import UnaryHandlers
+from bytepair_server.rpc.health import Health
 from bytepair_server.rpc.outcome import Shared
 from bytepair_server.rpc.service import SERVICE_NAME, Service
+from bytepair_server.shared.quotas import QuotaStore
+from bytepair_server.startup import log_start, warn_of_expiry, warn_of_no_keys
 from bytepair_server.streaming.handler import StreamHandlers
-from bytepair_server.transport import choice, ports, reflection
-from bytepair_server.transport.health import Health
+from bytepair_server.transport import choice, ports
 from bytepair_server.transport.interface import (
     CLOSED,
     LIMIT,
@@ -48,8 +50,6 @@ from bytepair_server.transport.interface import (
     TlsFiles,
     Transport,
 )
-from bytepair_server.workers import cores
-from bytepair_server.workers.shared_quotas import QuotaStore
 
 _SERVICES: Final = (SERVICE_NAME, CHAT_SERVICE_NAME)
 

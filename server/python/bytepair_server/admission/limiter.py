@@ -12,9 +12,9 @@ from contextlib import suppress
 from typing import Any, Final
 
 from bytepair_server.admission.queue import FairQueue
+from bytepair_server.call import Call
 from bytepair_server.config.settings import Settings
 from bytepair_server.errors import RETRY_SECONDS, Draining, Overloaded
-from bytepair_server.rpc.call import Call
 
 #: Time for a message to arrive while other calls are queued.
 SLOW_MESSAGE_SECONDS: Final = 1.0

@@ -19,11 +19,11 @@ from bytepair_engine.vocabulary.names import nearest
 
 from bytepair_server.auth import api_keys
 from bytepair_server.auth.api_keys import Keys
+from bytepair_server.call import ANONYMOUS
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.settings import Settings
 from bytepair_server.config.tables import CallerTable
 from bytepair_server.errors import Unauthenticated
-from bytepair_server.rpc.call import ANONYMOUS
 
 #: The table in `ceiling` and `quotas` for callers without their own or a group's table.
 DEFAULT_CALLER: Final = "default"

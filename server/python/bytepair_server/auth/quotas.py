@@ -18,8 +18,8 @@ from typing import Final
 from bytepair_server.auth.callers import Callers
 from bytepair_server.config.tables import LIMITS_TOGETHER, QuotaTable
 from bytepair_server.errors import RETRY_SECONDS, QuotaExceeded
-from bytepair_server.workers.shared_memory import Cells
-from bytepair_server.workers.shared_quotas import Account, QuotaStore
+from bytepair_server.shared.memory import Cells
+from bytepair_server.shared.quotas import Account, QuotaStore
 
 Clock = Callable[[], float]
 

@@ -23,8 +23,8 @@ from prometheus_client.registry import Collector
 
 from bytepair_server import __version__
 from bytepair_server.catalog import Catalog
-from bytepair_server.workers.shared_memory import Block
-from bytepair_server.workers.shared_metrics import (
+from bytepair_server.shared.memory import Block
+from bytepair_server.shared.metrics import (
     OTHER,
     Cell,
     Counter,
@@ -32,11 +32,6 @@ from bytepair_server.workers.shared_metrics import (
     Gauge,
     Histogram,
 )
-
-#: The label `encoding` of a call for an encoding that is not loaded.
-UNKNOWN_ENCODING: Final = "unknown"
-#: The label `encoding` of a call without an encoding, or that ended before it was looked up.
-NO_ENCODING: Final = ""
 
 #: Callers that each process counts by name; further ones are OTHER.
 MAX_CALLERS: Final = 1000

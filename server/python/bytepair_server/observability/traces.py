@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.util.types import AttributeValue
 
-    from bytepair_server.rpc.call import Call
+    from bytepair_server.call import Call
     from bytepair_server.transport.interface import Call as Incoming
 
 #: W3C Trace Context: headers of a call.

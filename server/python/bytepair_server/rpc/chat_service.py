@@ -20,10 +20,10 @@ from bytepair_engine.chat.fitting import fit_texts
 from bytepair_engine.chat.format import Accuracy
 
 from bytepair_server.auth.policy import AS_TEXT, REJECT
+from bytepair_server.call import Call
 from bytepair_server.catalog import Catalog, Entry
 from bytepair_server.errors import FormatMismatch, InvalidField
 from bytepair_server.rpc import limits
-from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.chat_messages import (
     ACCURACY,
     ParsedChat,

@@ -15,9 +15,9 @@ from bytepair_engine import Encoding, InvalidUnicode, SpecialTokenFound
 from bytepair_engine.backends.text_length import text_length
 
 from bytepair_server.auth.policy import SpecialRule
+from bytepair_server.call import Call
 from bytepair_server.errors import InvalidText, SpecialTokenInSegment
 from bytepair_server.rpc import wire
-from bytepair_server.rpc.call import Call
 
 Unit = Literal["byte", "code_point", "utf16"]
 #: The units of offsets by their number in the proto.

@@ -17,12 +17,12 @@ from bytepair_engine.context.truncating import DEFAULT_START_PERCENT
 from bytepair_engine.context.truncation_search import Keep
 
 from bytepair_server.auth.policy import AS_TEXT, SpecialRule
+from bytepair_server.call import Call
 from bytepair_server.catalog import Catalog, Entry
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.settings import Settings
 from bytepair_server.errors import InputTooLarge, InvalidField, NoSplitPoint, PartTooShort
 from bytepair_server.rpc import limits
-from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.content import UNITS, Unit, record_special
 from bytepair_server.rpc.options import Options, chosen
 from bytepair_server.rpc.outcome import item_error

@@ -15,9 +15,9 @@ from bytepair_engine import Cancelled, CancelScope
 
 from bytepair_server.admission.executor import TRIED_SECONDS
 from bytepair_server.auth.quotas import Quota
+from bytepair_server.call import Call
 from bytepair_server.errors import RETRY_SECONDS, InvalidField, Overloaded
 from bytepair_server.rpc import json, limits
-from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.methods import METHODS, Rpc
 from bytepair_server.rpc.outcome import Outcomes, Shared
 from bytepair_server.rpc.service import Service

@@ -13,8 +13,8 @@ from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from bytepair_server.call import Call
 from bytepair_server.rpc import wire
-from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.chat_messages import parts_of, take_chat
 from bytepair_server.rpc.service import Service
 from bytepair_server.rpc.wire import take_ids, take_items, take_text, take_texts

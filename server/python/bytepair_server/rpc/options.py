@@ -9,12 +9,11 @@ from bytepair.v1 import chat_pb2, context_pb2, stream_pb2, text_pb2, tokenizer_p
 from bytepair_engine import UnknownEncoding
 
 from bytepair_server.auth.policy import Policy, SpecialRule
+from bytepair_server.call import UNKNOWN_ENCODING, Call
 from bytepair_server.catalog import Catalog, Entry
 from bytepair_server.config.settings import Settings
 from bytepair_server.errors import FingerprintMismatch, InvalidField
-from bytepair_server.observability.metrics import UNKNOWN_ENCODING
 from bytepair_server.rpc import limits
-from bytepair_server.rpc.call import Call
 
 _DECODE_ERRORS: Final[dict[int, Literal["replace", "strict"]]] = {
     text_pb2.DECODE_ERRORS_UNSPECIFIED: "replace",

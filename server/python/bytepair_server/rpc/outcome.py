@@ -13,12 +13,12 @@ from bytepair_server.admission.executor import Executor
 from bytepair_server.admission.limiter import Limiter
 from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.quotas import Quotas
+from bytepair_server.call import AUTHORIZATION, REQUEST_ID, Call
 from bytepair_server.config.settings import Settings
 from bytepair_server.errors import RETRY_SECONDS, Draining, Overloaded
+from bytepair_server.failure import Failure
 from bytepair_server.observability import logs, traces
 from bytepair_server.observability.metrics import POLICY_ACTIONS, Metrics, RpcMetrics
-from bytepair_server.rpc.call import AUTHORIZATION, REQUEST_ID, Call
-from bytepair_server.rpc.failure import Failure
 from bytepair_server.rpc.status import failure_of, internal
 from bytepair_server.transport.interface import Call as Incoming
 from bytepair_server.transport.interface import Trailers, UnaryCall

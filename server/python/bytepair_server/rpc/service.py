@@ -10,12 +10,12 @@ from bytepair.v1 import text_pb2, token_pb2, tokenizer_pb2
 from bytepair_engine import UnknownTokenId
 
 from bytepair_server.auth.policy import AS_TEXT, REJECT, Policy
+from bytepair_server.call import Call
 from bytepair_server.catalog import Catalog, Entry
 from bytepair_server.config.settings import Settings
 from bytepair_server.errors import InvalidField, InvalidText, NoTokenWithId
 from bytepair_server.rpc import content as contents
 from bytepair_server.rpc import describing, limits, wire
-from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.chat_service import ChatService
 from bytepair_server.rpc.content import Content, Part, Unit
 from bytepair_server.rpc.context_service import ContextService

@@ -16,7 +16,7 @@ from bytepair_engine import errors as engine
 from grpc import StatusCode as Code
 
 from bytepair_server import errors
-from bytepair_server.rpc.failure import Failure
+from bytepair_server.failure import Failure
 from bytepair_server.rpc.limits import PARTS
 
 #: Maximum characters of a name (encoding, token, fingerprint) that an error quotes: it travels in

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from bytepair_engine import Cancelled
 
+from bytepair_server.call import Call
 from bytepair_server.catalog import Entry
 from bytepair_server.errors import InConfig, InvalidField
 from bytepair_server.rpc import wire
-from bytepair_server.rpc.call import Call
 from bytepair_server.rpc.options import Options
 from bytepair_server.rpc.status import failure_of
 

@@ -1,1 +1,1 @@
-"""Processes: the supervisor, its workers, and the memory that they share."""
+"""Processes: the supervisor and its workers."""

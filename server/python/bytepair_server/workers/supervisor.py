@@ -16,18 +16,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
+from bytepair_server import cores
 from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.config.settings import Settings
 from bytepair_server.config.types import NO_ADDRESS
 from bytepair_server.observability import logs
 from bytepair_server.observability.http import Pages, listen, serve, shown_address
 from bytepair_server.observability.metrics import Metrics
-from bytepair_server.observability.startup import log_start
 from bytepair_server.server import Inherited, verify
+from bytepair_server.shared.memory import Block
+from bytepair_server.shared.quotas import QuotaStore
+from bytepair_server.startup import log_start
 from bytepair_server.transport.ports import CAN_SHARE, reserve, with_port
-from bytepair_server.workers import cores, worker
-from bytepair_server.workers.shared_memory import Block
-from bytepair_server.workers.shared_quotas import QuotaStore
+from bytepair_server.workers import worker
 from bytepair_server.workers.signals import stop_signals, stopping_signals
 
 #: Exit status if no worker could start.

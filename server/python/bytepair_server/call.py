@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Final
 
-from bytepair_server.observability.metrics import NO_ENCODING
-from bytepair_server.rpc.failure import Failure
+from bytepair_server.failure import Failure
 
 #: The metadata key of request ids, in requests and in answers.
 REQUEST_ID: Final = "x-request-id"
 AUTHORIZATION: Final = "authorization"
+#: The `encoding` of a call for an encoding that is not loaded.
+UNKNOWN_ENCODING: Final = "unknown"
+#: The `encoding` of a call without an encoding, or that ended before it was looked up.
+NO_ENCODING: Final = ""
 #: The caller if neither keys nor certificates are configured.
 ANONYMOUS: Final = "anonymous"
 

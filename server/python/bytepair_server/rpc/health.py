@@ -12,11 +12,11 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2
 
 from bytepair_server.auth.callers import Callers
+from bytepair_server.call import AUTHORIZATION
 from bytepair_server.errors import Draining, Overloaded, RequestRejected
+from bytepair_server.failure import Failure
 from bytepair_server.observability import logs
 from bytepair_server.rpc import json
-from bytepair_server.rpc.call import AUTHORIZATION
-from bytepair_server.rpc.failure import Failure
 from bytepair_server.rpc.status import failure_of
 from bytepair_server.transport.interface import Kind, Method, Status, StreamCall, UnaryCall
 

@@ -14,13 +14,13 @@ from bytepair_engine import can_stream
 from bytepair_server import __version__
 from bytepair_server.auth import tls
 from bytepair_server.auth.callers import Callers
+from bytepair_server.call import ANONYMOUS
 from bytepair_server.catalog import Catalog
 from bytepair_server.config.loader import Configuration
 from bytepair_server.config.settings import Settings
 from bytepair_server.config.types import NO_ADDRESS, split_address
 from bytepair_server.observability import logs
 from bytepair_server.playground import playground
-from bytepair_server.rpc.call import ANONYMOUS
 from bytepair_server.rpc.status import EXAMPLE
 from bytepair_server.transport import choice
 

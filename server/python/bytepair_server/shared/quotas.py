@@ -15,7 +15,7 @@ from time import sleep
 from typing import Final
 from zlib import crc32
 
-from bytepair_server.workers.shared_memory import CELL_BYTES, Block, Cells
+from bytepair_server.shared.memory import CELL_BYTES, Block, Cells
 
 #: Tries to take the lock of an account, which is held for some microseconds.
 QUICK_TRIES: Final = 50

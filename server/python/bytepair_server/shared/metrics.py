@@ -25,7 +25,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from bytepair_server.workers.shared_memory import Block, Cells, Key
+from bytepair_server.shared.memory import Block, Cells, Key
 
 #: The part of a block that is reserved for `OTHER`.
 _SPARE_BYTES: Final = 64 << 10

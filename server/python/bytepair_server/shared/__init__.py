@@ -1,0 +1,1 @@
+"""What the processes of one server share, in memory that they inherit."""
