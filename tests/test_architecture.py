@@ -122,6 +122,10 @@ def test_the_folders_of_the_server_import_only_those_below_them() -> None:
     assert wrong == set()
 
 
+def test_only_the_transport_of_the_server_knows_grpcio() -> None:
+    assert {file.partition("/")[0] for file in importers(SERVER, "grpc")} == {"transport"}
+
+
 def test_only_one_rust_folder_uses_pyo3() -> None:
     sources = ROOT / "engine" / "src"
     knowing = {

@@ -9,9 +9,8 @@ from bytepair.v1 import text_pb2
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.json_format import MessageToJson
 from google.rpc import error_details_pb2  # type: ignore[import-untyped]
-from grpc import StatusCode as Code
 
-from bytepair_server.transport.interface import Status
+from bytepair_server.transport.interface import Code, Status
 
 DOMAIN: Final = "bytepair"
 
@@ -65,12 +64,12 @@ class Failure:
             )
             for each in details
         ]
-        return Status(self.code.value[0], self.message, sent)
+        return Status(self.code, self.message, sent)
 
     def item_error(self) -> text_pb2.Error:
         """The failure as the error of one item of a batch."""
         return text_pb2.Error(
-            code=self.code.value[0],
+            code=self.code,
             reason=self.reason,
             message=self.message,
             metadata=self.metadata,

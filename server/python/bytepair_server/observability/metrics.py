@@ -13,10 +13,10 @@ import re
 import resource
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-import grpc
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
@@ -172,7 +172,7 @@ class Metrics:
             "1, with the versions that run.",
             *("version", "python", "grpcio"),
             merge=max,
-        ).labels(__version__, platform.python_version(), grpc.__version__).set(1)
+        ).labels(__version__, platform.python_version(), version("grpcio")).set(1)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         counter = Counter(self._blocks, f"bytepair_{name}", text, labels)

@@ -18,17 +18,14 @@ from bytepair_server.failure import Failure
 from bytepair_server.observability import logs
 from bytepair_server.rpc import json
 from bytepair_server.rpc.status import failure_of
-from bytepair_server.transport.interface import Kind, Method, Status, StreamCall, UnaryCall
+from bytepair_server.transport.interface import Code, Kind, Method, Status, StreamCall, UnaryCall
 
 #: Maximum open watches of each worker: many times those of probes and proxies.
 MAX_WATCHES: Final = 1024
 #: Suggested wait if there are as many.
 WATCH_RETRY_SECONDS: Final = 10.0
-
 #: Maximum length of a service's name, which a watch holds.
 MAX_NAME_BYTES: Final = 256
-#: gRPC status codes.
-_INVALID_ARGUMENT, _NOT_FOUND = 3, 5
 
 
 class Health:
@@ -77,7 +74,7 @@ class Health:
         if service in self._services:
             incoming.answer(_written(self._status, incoming))
         elif service is not None:
-            incoming.fail(Status(_NOT_FOUND, ""))
+            incoming.fail(Status(Code.NOT_FOUND, ""))
         return None
 
     async def _watch(self, incoming: StreamCall) -> None:
@@ -155,7 +152,7 @@ class Health:
             return None
         except DecodeError:
             pass
-        incoming.fail(Status(_INVALID_ARGUMENT, problem))
+        incoming.fail(Status(Code.INVALID_ARGUMENT, problem))
         return None
 
 

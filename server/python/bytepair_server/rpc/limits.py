@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from bytepair_server.errors import InputTooLarge, InvalidField, RequestRejected
-from bytepair_server.transport.interface import UnreadableMessage
+from bytepair_server.transport.interface import Code, UnreadableMessage
 
-#: gRPC's status code for a message over the limit.
-RESOURCE_EXHAUSTED: Final = 8
 #: The unit of what a chat is made of, which `max_segments` limits.
 PARTS: Final = "messages, parts, calls and tools"
 
@@ -22,6 +20,6 @@ def check(field: str, size: int, limit: int, unit: str) -> None:
 
 def unreadable(error: UnreadableMessage, field: str, limit: int, unit: str) -> RequestRejected:
     """The error of a call whose message cannot be read, maybe because it exceeds `limit`."""
-    if error.code == RESOURCE_EXHAUSTED:
+    if error.code == Code.RESOURCE_EXHAUSTED:
         return InputTooLarge(field, None, limit, unit)
     return InvalidField("message", str(error))

@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from bytepair_server.transport.interface import (
+    Code,
     Kind,
     Method,
     Status,
@@ -21,8 +22,6 @@ from bytepair_server.transport.interface import (
 
 #: Both versions have the same messages; only the package differs.
 SERVICE_NAMES: Final = (reflection.SERVICE_NAME, "grpc.reflection.v1.ServerReflection")
-#: gRPC status codes.
-_INVALID_ARGUMENT, _RESOURCE_EXHAUSTED = 3, 8
 #: Maximum open streams of each worker. `max_open_streams` does not count them: they need no
 #: credentials, and could leave callers none.
 MAX_STREAMS: Final = 64
@@ -51,7 +50,7 @@ def methods(service_names: Sequence[str]) -> list[Method]:
         nonlocal open_streams
         if open_streams >= MAX_STREAMS:
             problem = "the server has reached its limit of reflection streams; try again later"
-            incoming.fail(Status(_RESOURCE_EXHAUSTED, problem))
+            incoming.fail(Status(Code.RESOURCE_EXHAUSTED, problem))
             await incoming.close()
             return
         open_streams += 1
@@ -76,7 +75,7 @@ def methods(service_names: Sequence[str]) -> list[Method]:
             return False
         except DecodeError:
             problem = "the message is not a ServerReflectionRequest"
-            incoming.fail(Status(_INVALID_ARGUMENT, problem))
+            incoming.fail(Status(Code.INVALID_ARGUMENT, problem))
             return False
         if (symbol := request.file_containing_symbol) in services:
             request.file_containing_symbol = services[symbol]

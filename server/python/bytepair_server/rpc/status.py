@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from bytepair_engine import chat
 from bytepair_engine import errors as engine
-from grpc import StatusCode as Code
 
 from bytepair_server import errors
 from bytepair_server.failure import Failure
 from bytepair_server.rpc.limits import PARTS
+from bytepair_server.transport.interface import Code
 
 #: Maximum characters of a name (encoding, token, fingerprint) that an error quotes: it travels in
 #: HTTP/2 headers, which are bounded.

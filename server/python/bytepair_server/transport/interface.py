@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, fields
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Any, Final, Protocol
 
 from bytepair_server.config.settings import Settings
@@ -27,6 +27,20 @@ class Kind(StrEnum):
     SERVER_STREAM = "server_stream"
     CLIENT_STREAM = "client_stream"
     BIDI_STREAM = "bidi_stream"
+
+
+class Code(IntEnum):
+    """gRPC's status codes of failed calls (grpc/grpc doc/statuscodes.md) that the server uses."""
+
+    INVALID_ARGUMENT = 3
+    NOT_FOUND = 5
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    UNAUTHENTICATED = 16
 
 
 @dataclass(frozen=True, slots=True)
