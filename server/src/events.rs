@@ -62,14 +62,19 @@ impl Events {
         });
     }
 
-    /// Pushes a cancellation, or removes the call if it is large and Python has not seen it.
+    /// Pushes a cancellation, or removes the call if Python has not seen it and it is large or the
+    /// newest: a call that was reset before HTTP accepted it would cost as much as one that is answered.
     pub fn push_cancelled(&self, id: u64) {
-        self.add(
-            |queues| match queues.large.iter().position(|(large, _)| *large == id) {
-                Some(place) => drop(queues.large.remove(place)),
-                None => queues.calls.push_back((id, Event::Cancelled)),
-            },
-        );
+        self.add(|queues| {
+            let newest = queues.calls.back();
+            if let Some(place) = queues.large.iter().position(|(large, _)| *large == id) {
+                drop(queues.large.remove(place));
+            } else if matches!(newest, Some((newest, Event::Opened(_))) if *newest == id) {
+                queues.calls.pop_back();
+            } else {
+                queues.calls.push_back((id, Event::Cancelled));
+            }
+        });
     }
 
     fn add(&self, add: impl FnOnce(&mut Queues)) {
@@ -197,5 +202,19 @@ pub mod tests {
         events.push_cancelled(1);
         assert_eq!(ids(&events.take(8).0), [1, 3]);
         assert!(!events.take(8).1);
+    }
+
+    #[test]
+    fn a_call_that_is_reset_as_it_begins_is_never_taken() {
+        let events = events();
+        events.push_opened(1, opened(1));
+        events.push_opened(2, opened(1));
+        events.push_cancelled(2);
+        events.push_cancelled(1);
+        assert!(events.take(8).0.is_empty());
+        events.push_opened(3, opened(1));
+        assert_eq!(ids(&events.take(8).0), [3]);
+        events.push_cancelled(3);
+        assert_eq!(ids(&events.take(8).0), [3]);
     }
 }
