@@ -66,11 +66,16 @@ fn http1(settings: &Settings) -> http1::Builder {
 /// HTTP/2 by the settings.
 fn http2(settings: &Settings) -> http2::Builder<TokioExecutor> {
     let mut builder = http2::Builder::new(TokioExecutor::new());
+    // Those of a burst, which are read together. `Peer::abandon` counts them once they are accepted.
+    let most_resets = settings
+        .max_abandoned_per_second
+        .max(settings.max_concurrent_streams);
     builder
         .timer(TokioTimer::new())
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_concurrent_streams(settings.max_concurrent_streams)
+        .max_pending_accept_reset_streams(most_resets as usize)
         .max_header_list_size(header_list_bytes(settings))
         .keep_alive_interval(Some(settings.keepalive_interval))
         .keep_alive_timeout(settings.keepalive_timeout);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from functools import partial
 from time import sleep
@@ -13,7 +15,7 @@ from bytepair.v1 import text_pb2, tokenizer_pb2
 from conftest import Serve
 from support.serving import START_SECONDS, RunningServer
 from support.slow import ENDLESS, SLOW_FLAGS, WITHOUT_CORE
-from support.streaming import CountRequest, count_config
+from support.streaming import CountRequest, DecodeRequest, Talk, count_config, decode_config
 
 SMALL = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
 ONE_THREAD = (*SLOW_FLAGS, "--work-threads", "1")
@@ -98,6 +100,22 @@ def test_a_call_that_is_cancelled_before_its_deadline_is_counted_as_cancelled(
     slow_server.wait_for_metric("bytepair_in_flight", 1)
     running.cancel()
     slow_server.wait_for_metric("bytepair_requests_total", 1, rpc="Count", code="CANCELLED")
+
+
+def test_bursts_of_calls_whose_deadline_passed_leave_their_connection_open(serve: Serve) -> None:
+    """The server reads the calls of a burst and their resets together."""
+    server = serve("--transport", "native")
+    talk = Talk(server.stub.DecodeStream)
+    talk.say(decode_config())
+    for _ in range(3):
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            calls = [server.stub.Count.future(SMALL, timeout=0.2) for _ in range(200)]
+            assert {call.code() for call in calls} == {grpc.StatusCode.DEADLINE_EXCEEDED}
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        assert talk.say(DecodeRequest(ids=[15339])).text == "hello"
+    assert talk.close()[1] is None
 
 
 def test_bytes_in_flight_are_bounded_and_cancelled_calls_release_theirs(serve: Serve) -> None:
