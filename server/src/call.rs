@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::arrived::Arrived;
 use crate::outgoing::Outgoing;
-use crate::peer::{Peer, Unsent};
+use crate::peer::{Held, Peer, Unsent};
 use crate::settings::SMALL_BYTES;
 
 /// gRPC status codes.
@@ -27,6 +27,8 @@ pub struct Opened {
     pub method: usize,
     pub peer: Arc<Peer>,
     pub headers: HeaderMap,
+    /// Their bytes count as held until Python drops the call.
+    pub headers_held: Arc<Held>,
     /// The query string of a Connect GET.
     pub query: Option<String>,
     /// Whether its messages are proto3 JSON.

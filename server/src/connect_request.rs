@@ -29,12 +29,13 @@ pub async fn respond(
     method: Option<Method>,
     mut parts: Parts,
     body: ReadAhead,
-    _headers_held: Held,
+    headers_held: Arc<Held>,
     checked: Result<(), Failure>,
 ) -> Response<Body> {
     let shared = &*shared;
     parts.extensions.insert(peer.clone());
     parts.extensions.insert(parts.uri.clone());
+    parts.extensions.insert(headers_held.clone());
     if let Err(failure) = checked {
         return reject(shared, parts, Some(body), failure).await;
     }
@@ -53,6 +54,7 @@ pub async fn respond(
         method: method.number,
         peer,
         headers: parts.headers.clone(),
+        headers_held,
         query: None,
         is_json: is_json(&parts.headers),
         deadline,

@@ -120,8 +120,10 @@ fn within(queue: &VecDeque<(u64, Event)>, most: usize) -> usize {
 
 #[cfg(test)]
 pub mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::peer::Peers;
+    use crate::peer::{Held, Peers};
     use crate::settings::SMALL_BYTES;
 
     fn events() -> Events {
@@ -175,10 +177,12 @@ pub mod tests {
     }
 
     pub fn opened(size: usize) -> Box<Opened> {
+        let peer = Peers::new(0, 0).add("unix:".into(), None, None);
         Box::new(Opened {
             method: 0,
-            peer: Peers::new(0, 0).add("unix:".into(), None, None),
             headers: http::HeaderMap::new(),
+            headers_held: Arc::new(Held::new(peer.clone())),
+            peer,
             query: None,
             is_json: false,
             deadline: None,

@@ -24,7 +24,7 @@ pub fn respond(
     method: Method,
     headers: HeaderMap,
     body: ReadAhead,
-    headers_held: Held,
+    headers_held: Arc<Held>,
     checked: Result<(), Failure>,
 ) -> Responding {
     let (grpc, known) = Grpc::read(&headers);
@@ -36,6 +36,7 @@ pub fn respond(
         method: method.number,
         peer: peer.clone(),
         headers,
+        headers_held,
         query: None,
         is_json: false,
         deadline,
@@ -49,7 +50,6 @@ pub fn respond(
     let mut messages = Messages::new(body, most, grpc.is_gzip, held);
     match method.kind {
         Kind::Unary => Box::pin(async move {
-            let _headers = headers_held;
             let answer = unary(&shared, &mut opened, &mut messages, most);
             grpc.answer(within(deadline, pin!(answer)).await)
         }),
@@ -57,7 +57,7 @@ pub fn respond(
             let (guard, answered, reading) = shared.calls.client_stream(opened.expect("a call"));
             shared.calls.start_reading(guard.id, messages, reading);
             Box::pin(async move {
-                let _held = (guard, headers_held);
+                let _guard = guard;
                 grpc.answer(within(deadline, pin!(received(answered))).await)
             })
         }
@@ -65,13 +65,11 @@ pub fn respond(
             let (guard, started, reading) = shared.calls.stream(opened.expect("a call"));
             shared.calls.start_reading(guard.id, messages, reading);
             Box::pin(async move {
-                let _headers = headers_held;
                 let started = within(deadline, pin!(received(started))).await;
                 grpc.stream(started.map(|started| (started, guard)), deadline)
             })
         }
         Kind::ServerStream => Box::pin(async move {
-            let _headers = headers_held;
             let started = async {
                 let opened = with_message(&mut opened, messages.only().await?);
                 let (guard, started, _) = shared.calls.stream(opened);

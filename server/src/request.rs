@@ -38,6 +38,7 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
     let size = headers::size(&parts);
     let mut headers_held = Held::new(peer.clone());
     headers_held.grow(size + parts.headers.len() * HEADER_BYTES);
+    let headers_held = Arc::new(headers_held);
     let caller = is_unary.then(|| peer.clone());
     let checked = if size > shared.settings.max_header_bytes as usize {
         Err(too_many_headers(size, shared.settings.max_header_bytes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import islice
 from pathlib import Path
 from time import monotonic
@@ -339,6 +339,26 @@ def test_headers_count_as_long_as_their_call_lasts(serve: Serve) -> None:
     with http2.connection(server.target) as link:
         for stream in range(1, 301, 2):
             link.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, stream, fields))
+        closed = server.wait_for_log("closed a connection", peer=http2.peer_of(link))
+    assert "max_buffered_bytes" in closed["reason"]
+
+
+@pytest.mark.parametrize("content_type", ["application/grpc", "application/connect+proto"])
+def test_headers_of_open_streams_count_after_their_answers_have_begun(
+    serve: Serve, content_type: str
+) -> None:
+    limits = ("--max-input-bytes", "10000", "--max-ids", "10000")
+    server = serve("--transport", "native", "--max-buffered-bytes", f"{1 << 20}", *limits)
+    fields = http2.headers("DecodeStream", size=6000, content_type=content_type)
+    config = http2.message(decode_config().SerializeToString())
+    with http2.connection(server.target) as link:
+        answers = (it[1] for it in http2.frames(link) if it[0] == http2.HEADERS)
+        with suppress(ConnectionError):
+            for stream in range(1, 301, 2):
+                link.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, stream, fields))
+                link.sendall(http2.frame(http2.DATA, 0, stream, config))
+                if next(answers, None) is None:
+                    break
         closed = server.wait_for_log("closed a connection", peer=http2.peer_of(link))
     assert "max_buffered_bytes" in closed["reason"]
 
