@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
+use std::sync::atomic::Ordering::Relaxed;
 
 use parking_lot::Mutex;
 
@@ -66,10 +67,16 @@ impl Events {
     /// newest: a call that was reset before HTTP accepted it would cost as much as one that is answered.
     pub fn push_cancelled(&self, id: u64) {
         self.add(|queues| {
-            let newest = queues.calls.back();
+            let is_newest = match queues.calls.back() {
+                Some((newest, Event::Opened(opened))) if *newest == id => {
+                    let arrived = opened.arrived.as_ref();
+                    arrived.is_none_or(|it| !it.has_events.load(Relaxed))
+                }
+                _ => false,
+            };
             if let Some(place) = queues.large.iter().position(|(large, _)| *large == id) {
                 drop(queues.large.remove(place));
-            } else if matches!(newest, Some((newest, Event::Opened(_))) if *newest == id) {
+            } else if is_newest {
                 queues.calls.pop_back();
             } else {
                 queues.calls.push_back((id, Event::Cancelled));
