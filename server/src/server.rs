@@ -143,7 +143,10 @@ impl Server {
             };
             match accepted {
                 Ok(accepted) => return Some(accepted),
-                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+                Err(_) => tokio::select! {
+                    () = tokio::time::sleep(ACCEPT_PAUSE) => {}
+                    () = self.stop_listening.notified() => return None,
+                },
             }
         }
     }

@@ -22,6 +22,7 @@ from bytepair.v1 import tokenizer_pb2
 from bytepair_client import TokenizerClient
 from conftest import Serve
 from support.serving import START_SECONDS, clean_environment, command
+from support.streaming import DecodeRequest, Talk, decode_config
 
 SOURCES = Path(bytepair_server.__file__).parent
 COUNT = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
@@ -189,6 +190,22 @@ def test_without_descriptors_open_connections_are_served_and_new_ones_later(serv
     resource.prlimit(server.pid, resource.RLIMIT_NOFILE, before)
     with TokenizerClient(server.target, encoding="cl100k_base", timeout=START_SECONDS) as client:
         assert client.count("hello world") == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
+def test_a_server_without_descriptors_closes_its_port_when_it_drains(serve: Serve) -> None:
+    server = serve("--transport", "native", "--stream-grace-seconds", "600")
+    talk = Talk(server.stub.DecodeStream)
+    talk.say(decode_config())
+    _, highest = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (3, highest))
+    host, port = server.target.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=START_SECONDS) as waiting:
+        server.terminate()
+        with suppress(ConnectionResetError):
+            assert waiting.recv(1) == b""
+    assert talk.say(DecodeRequest(ids=[15339])).text == "hello"  # the server has not ended
+    assert talk.close()[1] is None
 
 
 def test_only_monotonic_clocks_decide_anything() -> None:
