@@ -1,11 +1,8 @@
 //! The native transport of bytepair-server: from HTTP/1.1 and HTTP/2 to whole calls.
 //!
-//! `server` accepts connections, `connection` serves one, and `request` one of its requests, read by
-//! `headers`. `grpc_request` and `grpc` serve gRPC over HTTP/2, with `messages` in and `outgoing` out;
-//! `connect_request` and `connect` serve the other protocols; both wait in `admission`. `help` answers what is no call. `calls` holds the calls in progress, each
-//! in a `slot`. `events` passes their events (see `call`) to Python in batches, and `commands` passes
-//! Python's commands to them. `arrived` limits what is read of a stream ahead of Python. `fields` reads
-//! fields of messages. Only `python` depends on PyO3.
+//! `server` → `connection` → `request` → `grpc_request` or `connect_request` → `calls` → `events`
+//!
+//! The first line of each module says what it holds. Only `python` depends on PyO3.
 
 mod admission;
 pub mod arrived;
