@@ -67,8 +67,8 @@ pub enum Event {
 pub struct Closed {
     /// The peer's name.
     pub peer: String,
-    /// `LIMIT`, the setting whose limit refused the connection, or why the TLS handshake failed: one
-    /// of few words.
+    /// `LIMIT`, `HTTP2`, the setting whose limit refused the connection, or why the TLS handshake
+    /// failed: one of few words.
     pub fault: &'static str,
     /// The same, for people.
     pub reason: String,
@@ -76,6 +76,9 @@ pub struct Closed {
 
 /// The fault of a connection that broke a limit.
 pub const LIMIT: &str = "limit";
+
+/// The fault of a connection that broke HTTP/2.
+pub const HTTP2: &str = "http2";
 
 impl Event {
     /// Whether it is a new call with a large message: it may take long to compute.

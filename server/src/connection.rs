@@ -1,6 +1,7 @@
 //! One connection: its requests, its age, and its limits against abuse.
 
 use std::convert::Infallible;
+use std::error::Error as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 
 use crate::body::Body;
-use crate::call::{Closed, LIMIT};
+use crate::call::{Closed, HTTP2, LIMIT};
 use crate::calls::Calls;
 use crate::connect::Protocols;
 use crate::cors;
@@ -115,9 +116,21 @@ where
         let age = shared.settings.max_connection_age;
         let mut age = age.map(|age| Box::pin(tokio::time::sleep(age)));
         let (mut is_told, mut last_goaway) = (false, None);
+        let close = |fault, reason| {
+            shared.calls.push_closed(Closed {
+                peer: peer.name.clone(),
+                fault,
+                reason,
+            });
+        };
         loop {
             let closes = tokio::select! {
-                _ = connection.as_mut() => return,
+                ended = connection.as_mut() => {
+                    if let Some(reason) = ended.err().and_then(|error| violation(&error)) {
+                        close(HTTP2, reason);
+                    }
+                    return;
+                }
                 stops = draining.begun() => {
                     let wait = MIN_AGE.saturating_sub(began.elapsed());
                     if !stops && !wait.is_zero() {
@@ -129,11 +142,7 @@ where
                 () = reached(&mut age) => false,
                 () = reached(&mut last_goaway) => true,
                 () = peer.evicted.notified() => {
-                    shared.calls.push_closed(Closed {
-                        peer: peer.name.clone(),
-                        fault: LIMIT,
-                        reason: peer.fault().into(),
-                    });
+                    close(LIMIT, peer.fault().into());
                     connection.as_mut().graceful_shutdown();
                     // Time to send GOAWAY. The memory of its calls is released at once.
                     let sending = tokio::time::timeout(Duration::from_millis(100), connection);
@@ -152,6 +161,14 @@ where
             }
         }
     }
+}
+
+/// Why the server had to end a connection of HTTP/2; `None` if its peer has ended it.
+fn violation(error: &hyper::Error) -> Option<String> {
+    let error: &h2::Error = error.source()?.downcast_ref()?;
+    let reason = error.reason()?;
+    let is_ours = error.is_go_away() && error.is_library();
+    is_ours.then(|| format!("HTTP/2 error {reason:?}: {reason}"))
 }
 
 /// Waits for a timer; for ever without one.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 from time import monotonic, sleep
 
 import pytest
+from conftest import Serve
 from support import hostile, http2
 from support.bystander import bystander
 from support.serving import RunningServer
@@ -86,6 +88,28 @@ def test_other_clients_are_answered_and_nothing_leaks(attacked: RunningServer, n
         assert resident(attacked) < memory + GROWTH_BYTES
     # Except for gRPC's warnings, no attack is logged as an unexpected error.
     assert not [line for line in attacked.log if line["event"] == "unexpected error"]
+
+
+def test_a_connection_that_breaks_http2_is_counted_and_logged_with_the_reason(serve: Serve) -> None:
+    server = serve("--transport", "native")
+    internal_error = (0).to_bytes(4, "big") + (2).to_bytes(4, "big")
+    goaway = http2.frame(http2.GOAWAY, 0, 0, internal_error)
+    for last in (b"", http2.frame(http2.PING, 0, 0, bytes(8))[:-1], goaway):
+        with http2.connection(server.target) as ordinary:
+            ordinary.sendall(last)
+            ordinary.shutdown(socket.SHUT_WR)
+            list(http2.frames(ordinary))
+    peers = []
+    for _ in range(3):
+        with http2.connection(server.target) as link:
+            peers.append(http2.peer_of(link))
+            link.sendall(http2.frame(http2.DATA, 0, 0))
+            list(http2.frames(link))
+    server.wait_for_metric("bytepair_evicted_connections_total", len(peers))
+    # Further ones are only counted, within the same minute.
+    (line,) = (line for line in server.log if line["event"] == "closed a connection")
+    assert line["peer"] == peers[0]
+    assert line["reason"].startswith("HTTP/2 error PROTOCOL_ERROR: ")
 
 
 def status_of(server: RunningServer, body: bytes, **said: str) -> str:

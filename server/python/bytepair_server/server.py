@@ -42,6 +42,7 @@ from bytepair_server.streaming.handler import StreamHandlers
 from bytepair_server.transport import choice, ports
 from bytepair_server.transport.interface import (
     CLOSED,
+    HTTP2,
     LIMIT,
     REFUSED,
     Limits,
@@ -308,9 +309,10 @@ class Server:
         self._log.error("unexpected error", error=logs.frames(error))
 
     def _log_closed(self, peer: str, fault: str, reason: str) -> None:
-        if fault == LIMIT:
+        if fault in (LIMIT, HTTP2):
             self._metrics.evicted_connections.inc()
-            self._log.warning("closed a connection", peer=peer, reason=reason)
+            if fault == LIMIT or self._warnings.is_due(fault):
+                self._log.warning("closed a connection", peer=peer, reason=reason)
             return
         refused = fault in REFUSED
         metrics = self._metrics

@@ -141,7 +141,7 @@ class Metrics:
             "lost_log_lines", "Log lines that could not be written."
         ).labels()
         self.evicted_connections: Final = counter(
-            "evicted_connections", "Connections that were closed because they broke a limit."
+            "evicted_connections", "Connections that were closed for breaking a limit or HTTP/2."
         ).labels()
         self.refused_connections: Final = counter(
             "refused_connections", "Connections that were refused, by setting.", "setting"

@@ -194,12 +194,14 @@ class File:
 OnFault = Callable[[BaseException], None]
 #: The fault of a connection that was closed for breaking a limit.
 LIMIT: Final = "limit"
+#: The same for breaking HTTP/2.
+HTTP2: Final = "http2"
 #: The faults of a connection that was refused: the setting whose limit was reached.
 REFUSED: Final = ("max_connections", "max_connections_per_address")
 #: The fault of one whose client closed it before the TLS handshake.
 CLOSED: Final = "closed"
 #: Called when a connection is refused, or closed because of its peer. Arguments: the peer (see
-#: `Call.peer`); LIMIT, one of REFUSED, or the kind of TLS failure; the reason, for people.
+#: `Call.peer`); LIMIT, HTTP2, one of REFUSED, or the kind of TLS failure; the reason, for people.
 OnClosed = Callable[[str, str, str], None]
 
 
