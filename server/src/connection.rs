@@ -67,7 +67,7 @@ fn http1(settings: &Settings) -> http1::Builder {
 /// HTTP/2 by the settings.
 fn http2(settings: &Settings) -> http2::Builder<TokioExecutor> {
     let mut builder = http2::Builder::new(TokioExecutor::new());
-    // Those of a burst, which are read together. `Peer::abandon` counts them once they are accepted.
+    // Those of a burst, which are read together. `Peer::abandon` counts them once accepted.
     let most_resets = settings
         .max_abandoned_per_second
         .max(settings.max_concurrent_streams);

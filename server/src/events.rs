@@ -64,7 +64,7 @@ impl Events {
     }
 
     /// Pushes a cancellation, or removes the call if Python has not seen it and it is large or the
-    /// newest: a call that was reset before HTTP accepted it would cost as much as one that is answered.
+    /// newest: one that was reset before HTTP accepted it would cost as much as an answered one.
     pub fn push_cancelled(&self, id: u64) {
         self.add(|queues| {
             let is_newest = match queues.calls.back() {
