@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import random
 import signal
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -238,3 +240,43 @@ def test_a_child_does_not_wait_for_what_a_thread_of_its_parent_makes(work: str) 
             os._exit(0)
         thread.join()
         assert os.waitpid(child, 0)[1] == 0
+
+
+#: Loads the file of the first argument. In each child, a thread makes a table of the core that is
+#: made on first use; a child of that child uses the same table.
+FORKING = """
+import os, signal, sys, threading, time
+from bytepair_engine import load_encoding
+
+encoding = load_encoding(sys.argv[1])
+def use():
+    encoding.encode_with_offsets("\u4e2d " * 6000)
+def in_child(work):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        work()
+        os._exit(0)
+    return child
+def use_twice(delay):
+    thread = threading.Thread(target=use)
+    thread.start()
+    time.sleep(delay)
+    child = in_child(use)
+    thread.join()
+    os._exit(os.waitpid(child, 0)[1] != 0)
+for number in range(10):
+    child = in_child(lambda: use_twice(0.002 * number))
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_does_not_wait_for_the_table_of_a_normalisation_form(tmp_path: Path) -> None:
+    """That of the whole process, which another test may have used already."""
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}
+    file = tmp_path / "tokenizer.json"
+    file.write_text(
+        json.dumps({"normalizer": {"type": "NFC"}, "decoder": {"type": "Fuse"}, "model": model})
+    )
+    subprocess.run([sys.executable, "-c", FORKING, str(file)], check=True, timeout=50)

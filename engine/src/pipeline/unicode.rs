@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfd_quick};
 use unicode_normalization::{is_nfkc_quick, is_nfkd_quick};
 
 use super::origins::Made;
+use crate::bpe::made;
 
 /// Maximum length of a cluster, in characters, whose result is aligned by character. All of a longer
 /// one's result has the cluster's start.
@@ -119,13 +120,16 @@ fn starts_cluster(character: char) -> bool {
     let first = first.unwrap_or(character);
     canonical_combining_class(character) == 0
         && canonical_combining_class(first) == 0
-        && !COMPOSES_BACKWARDS.contains(&first)
+        && !composing_backwards().contains(&first)
 }
 
-/// The characters that may compose with the character before them: the last characters of
+/// Returns the characters that may compose with the character before them: the last characters of
 /// decompositions.
-static COMPOSES_BACKWARDS: LazyLock<HashSet<char>> = LazyLock::new(|| {
-    ('\u{80}'..=char::MAX)
-        .filter_map(|character| std::iter::once(character).nfd().skip(1).last())
-        .collect()
-});
+fn composing_backwards() -> &'static HashSet<char> {
+    static CHARACTERS: OnceLock<HashSet<char>> = OnceLock::new();
+    made(&CHARACTERS, || {
+        ('\u{80}'..=char::MAX)
+            .filter_map(|character| std::iter::once(character).nfd().skip(1).last())
+            .collect()
+    })
+}
