@@ -71,6 +71,18 @@ impl Node {
         }
     }
 
+    /// Returns the memory of the tree: its nodes, and 64 ranges of a set as another.
+    pub fn size(&self) -> usize {
+        1 + match self {
+            Node::Class(class) => class.ranges().len() / 64,
+            Node::Concat(nodes) | Node::Alternation(nodes) => nodes.iter().map(Node::size).sum(),
+            Node::Repeat(repeat) => repeat.node.size(),
+            Node::Atomic(node) | Node::Ahead { node, .. } => node.size(),
+            Node::Behind { sequences, .. } => sequences.iter().map(Vec::len).sum(),
+            Node::Empty | Node::Assertion(_) => 0,
+        }
+    }
+
     /// Collects the sets that the first character matched or looked at belongs to. Alternatives
     /// that all start with the same character, as in `(?i:'s|'t)`, are left out.
     pub fn starts<'a>(&'a self, out: &mut Vec<&'a ClassUnicode>) {

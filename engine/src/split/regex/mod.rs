@@ -54,7 +54,7 @@ impl Regex {
             let characters: Vec<char> = line.chars().collect();
             let tree = parser::parse(&characters, offset)?;
             may_match_nothing |= tree.is_nullable();
-            let tree = simplify::simplify(tree)?;
+            let tree = simplify::simplify(tree, &mut { program::MAX_COPIES })?;
             lines.push(program::compile(&tree, offset)?);
             offset += characters.len() + 1;
         }

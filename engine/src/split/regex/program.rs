@@ -15,6 +15,10 @@ pub type Pc = u32;
 /// Maximum number of instructions plus the bounds of repeats.
 const MAX_SIZE: usize = 10_000;
 
+/// Maximum size of the copies in a tree: several times that of any whose program is not too large,
+/// if its strings are not long.
+pub const MAX_COPIES: usize = 20 * MAX_SIZE;
+
 /// Maximum number of branches of one choice, limited by the bits of its masks.
 const MAX_BRANCHES: usize = 60;
 
@@ -150,9 +154,7 @@ impl Compiler {
         }
         Err(PatternFault {
             position: self.offset,
-            problem: format!(
-                "the pattern has more than {MAX_SIZE} parts once its repeats are expanded"
-            ),
+            problem: too_many_parts(),
         })
     }
 
@@ -197,10 +199,8 @@ impl Compiler {
                 sequences,
                 negative,
             } => {
-                let numbered = sequences
-                    .iter()
-                    .map(|one| one.iter().map(|class| self.sets.number(class)).collect())
-                    .collect();
+                let number = |one: &Vec<_>| one.iter().map(|it| self.sets.number(it)).collect();
+                let numbered = sequences.iter().map(number).collect();
                 self.grow(sequences.iter().map(Vec::len).sum())?;
                 self.add(Instruction::Behind {
                     sequences: numbered,
@@ -301,6 +301,10 @@ impl Compiler {
         }
         Ok(entry)
     }
+}
+
+pub fn too_many_parts() -> String {
+    format!("the pattern has more than {MAX_SIZE} parts once its repeats are expanded")
 }
 
 fn only_character(node: &Node) -> Option<char> {

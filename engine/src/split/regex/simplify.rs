@@ -4,22 +4,21 @@
 //! every possessive repeat is one of a single character.
 
 use super::ast::{Greed, Node, Repeat, alternation, concat};
+use super::program::too_many_parts;
 use crate::split::PatternFault;
 
-pub fn simplify(node: Node) -> Result<Node, PatternFault> {
+/// Rewrites a tree. `room` is the maximum size of what is copied, and is zero if that was too much.
+pub fn simplify(node: Node, room: &mut usize) -> Result<Node, PatternFault> {
+    let mut all = |nodes: Vec<Node>| -> Result<Vec<Node>, PatternFault> {
+        nodes.into_iter().map(|node| simplify(node, room)).collect()
+    };
     Ok(match node {
-        Node::Concat(nodes) => {
-            let nodes = nodes.into_iter().map(simplify);
-            concat(nodes.collect::<Result<_, _>>()?)
-        }
-        Node::Alternation(nodes) => {
-            let nodes = nodes.into_iter().map(simplify);
-            alternation(united(nodes.collect::<Result<_, _>>()?))
-        }
-        Node::Repeat(part) => repeat(part)?,
-        Node::Atomic(node) => atomic(simplify(*node)?),
+        Node::Concat(nodes) => concat(all(nodes)?),
+        Node::Alternation(nodes) => alternation(united(all(nodes)?)),
+        Node::Repeat(part) => repeat(part, room)?,
+        Node::Atomic(node) => atomic(simplify(*node, room)?),
         Node::Ahead { node, negative } => Node::Ahead {
-            node: Box::new(simplify(*node)?),
+            node: Box::new(simplify(*node, room)?),
             negative,
         },
         other => other,
@@ -39,8 +38,8 @@ fn united(mut nodes: Vec<Node>) -> Vec<Node> {
     nodes
 }
 
-fn repeat(mut part: Repeat) -> Result<Node, PatternFault> {
-    *part.node = simplify(*part.node)?;
+fn repeat(mut part: Repeat, room: &mut usize) -> Result<Node, PatternFault> {
+    *part.node = simplify(*part.node, room)?;
     if part.max == Some(0) {
         return Ok(Node::Empty);
     }
@@ -51,11 +50,14 @@ fn repeat(mut part: Repeat) -> Result<Node, PatternFault> {
         // The continuation after an empty round is also tried without that round.
         let fuller = match part.greed {
             Greed::Lazy => None,
-            Greed::Greedy | Greed::Possessive => nonempty(&part.node),
+            Greed::Greedy | Greed::Possessive => nonempty(&part.node, room),
         };
         *part.node = fuller.ok_or_else(|| PatternFault {
             position: part.position,
-            problem: "a repeat of what can be empty, unless it is empty as a last resort".into(),
+            problem: match room {
+                0 => too_many_parts(),
+                _ => "a repeat of what can be empty, unless it is empty as a last resort".into(),
+            },
         })?;
         part.min = 0;
     }
@@ -75,33 +77,43 @@ fn atomic(mut node: Node) -> Node {
 
 /// Returns the non-empty matches of a simplified `node`, in the same order.
 ///
-/// None if `node` can be empty other than as its last alternative and unconditionally.
-fn nonempty(node: &Node) -> Option<Node> {
+/// None if `node` can be empty other than as its last alternative and unconditionally, or if there
+/// is no `room` for the copies.
+fn nonempty(node: &Node, room: &mut usize) -> Option<Node> {
     if !node.is_nullable() {
-        return Some(node.clone());
+        return copies(std::slice::from_ref(node), room)?.pop();
     }
     match node {
         Node::Empty => Some(Node::Alternation(Vec::new())),
         Node::Concat(nodes) => {
-            let (first, rest) = nodes.split_first()?;
-            let rest = concat(rest.to_vec());
-            let full = concat(vec![nonempty(first)?, rest.clone()]);
-            Some(alternation(vec![full, nonempty(&rest)?]))
+            let from = |i: usize| {
+                let mut full = vec![nonempty(&nodes[i], room)?];
+                full.extend(copies(&nodes[i + 1..], room)?);
+                Some(concat(full))
+            };
+            let branches = (0..nodes.len()).map(from).collect::<Option<_>>();
+            branches.map(alternation)
         }
         Node::Alternation(nodes) => {
             let (last, others) = nodes.split_last()?;
             if others.iter().any(Node::is_nullable) {
                 return None;
             }
-            let mut branches = others.to_vec();
-            branches.push(nonempty(last)?);
+            let mut branches = copies(others, room)?;
+            branches.push(nonempty(last, room)?);
             Some(alternation(branches))
         }
         Node::Repeat(part) if part.greed == Greed::Greedy => Some(Node::Repeat(Repeat {
-            node: Box::new(nonempty(&part.node)?),
+            node: Box::new(nonempty(&part.node, room)?),
             min: part.min.max(1),
             ..*part
         })),
         _ => None,
     }
+}
+
+/// Copies nodes; None, and no `room` left, if they do not fit.
+fn copies(nodes: &[Node], room: &mut usize) -> Option<Vec<Node>> {
+    *room = room.saturating_sub(nodes.iter().map(Node::size).sum());
+    (*room > 0).then(|| nodes.to_vec())
 }
