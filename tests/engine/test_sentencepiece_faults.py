@@ -275,6 +275,12 @@ def test_a_small_map_with_too_many_keys_is_rejected() -> None:
         CharsMapTable(len(packed).to_bytes(4, "little") + packed + b"x\0")
 
 
+def test_a_map_to_a_long_text_is_rejected() -> None:
+    strings = b"x" * 1000 + b"\0"
+    table = trie({**ROOT, A: unit(0x61, A ^ 1, ends_key=True)}, strings)
+    assert "more than 1000 times longer" in rejected(edited(SMALL, charsmap(table))).problem
+
+
 def test_the_smallest_map() -> None:
     """Hand-written: "a" becomes "x"."""
     table = CharsMapTable(trie({**ROOT, A: unit(0x61, A ^ 1, ends_key=True)}))

@@ -44,6 +44,9 @@ def merges(root: dict[str, Any], *more: Any) -> object:
     return root["model"]["merges"].extend(more)
 
 
+LONGER = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 1000}
+METASPACE = {"type": "Metaspace", "replacement": "\u2581"}
+
 #: An edit of a valid file, and the expected error.
 FAULTS: dict[str, tuple[Edit, str]] = {
     "another version": (lambda r: r.update(version="2.0"), "version: it is '2.0'"),
@@ -149,6 +152,18 @@ FAULTS: dict[str, tuple[Edit, str]] = {
     "a replacement of nothing": (
         step(type="Replace", pattern={"String": ""}, content="x"),
         "normalizer.pattern.String: it is empty",
+    ),
+    "replacements that multiply": (
+        step(type="Sequence", normalizers=[LONGER] * 4),
+        "normalizer: its steps can make a text more than 1000 times longer",
+    ),
+    "prefixes that multiply": (
+        pre(type="Sequence", pretokenizers=[METASPACE] * 40),
+        "pre_tokenizer: after the normalizer, its steps can make a text more than 1000 times",
+    ),
+    "replacements in a decoder that multiply": (
+        decoder(*[LONGER] * 4),
+        "decoder.decoders[1]: the steps can make a token more than 1000 times longer",
     ),
     "another pre-tokenizer": (pre(type="UnicodeScripts"), "'UnicodeScripts' is not supported"),
     "a pattern that only Oniguruma has": (

@@ -8,6 +8,7 @@ use super::origins::{Aligned, Made, Plain, Traced};
 use super::search::Search;
 use super::spacing::Spacing;
 use super::unicode::UnicodeForm;
+use crate::cancel;
 use crate::split::regex::CharSet;
 
 /// A step.
@@ -37,7 +38,7 @@ impl Normalisers {
     /// Apply all steps.
     pub fn apply<'t>(&self, stretch: &'t str) -> Cow<'t, str> {
         let mut text = Cow::Borrowed(stretch);
-        for step in &self.steps {
+        for step in self.steps.iter().take_while(|_| !cancel::is_set()) {
             text = match text {
                 Cow::Borrowed(text) => self.one(step, text),
                 Cow::Owned(text) => match self.one(step, &text) {
@@ -51,7 +52,7 @@ impl Normalisers {
 
     /// Apply all steps to a text that tracks its origin.
     pub fn apply_traced(&self, mut stretch: Aligned, original: &str) -> Aligned {
-        for step in &self.steps {
+        for step in self.steps.iter().take_while(|_| !cancel::is_set()) {
             if let &Normaliser::Strip { left, right } = step {
                 let text = stretch.text.as_str();
                 let kept = if left { text.trim_start() } else { text };

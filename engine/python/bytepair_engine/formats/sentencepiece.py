@@ -27,6 +27,7 @@ from bytepair_engine.pipeline.definition import (
     Scores,
     Spacing,
 )
+from bytepair_engine.pipeline.growth import MAX_GROWTH, growth
 
 #: The character that replaces a space in pieces.
 MARK: Final = "\u2581"
@@ -206,13 +207,19 @@ class _Loader:
         pad: Literal["before", "after", "nowhere"] = "nowhere"
         if normaliser.dummy_prefix:
             pad = "after" if file.whitespace_as_suffix else "before"
-        return Spacing(
+        spacing = Spacing(
             table=normaliser.charsmap,
             kept=tuple(piece.text for _, piece in self._of(PieceType.USER_DEFINED)),
             tidy=normaliser.tidy,
             pad=pad,
             mark=MARK if normaliser.escape else " ",
         )
+        if growth((spacing,)) > MAX_GROWTH:
+            self._reject(
+                "normalizer_spec.precompiled_charsmap",
+                f"can make a text more than {MAX_GROWTH} times longer",
+            )
+        return spacing
 
     def _added(self) -> tuple[AddedToken, ...]:
         symbols = self._of(PieceType.USER_DEFINED)

@@ -17,7 +17,14 @@ from bytepair_engine.formats.tokenizer_json_normalisers import normalisers
 from bytepair_engine.formats.tokenizer_json_steps import pre_tokenizers
 from bytepair_engine.formats.tokenizer_json_template import read_template
 from bytepair_engine.pipeline.byte_alphabet import BYTE_ALPHABET
-from bytepair_engine.pipeline.definition import ByteAlphabet, Pipeline, Prefix, PreTokenizer
+from bytepair_engine.pipeline.definition import (
+    ByteAlphabet,
+    Normaliser,
+    Pipeline,
+    Prefix,
+    PreTokenizer,
+)
+from bytepair_engine.pipeline.growth import MAX_GROWTH, growth
 
 
 def pipeline_of(root: Node, *, also_special: Collection[str] = ()) -> Pipeline:
@@ -37,6 +44,7 @@ def pipeline_of(root: Node, *, also_special: Collection[str] = ()) -> Pipeline:
     vocabulary = read_vocabulary(model)
     normal = normalisers(root.get("normalizer"))
     steps = pre_tokenizers(root.get("pre_tokenizer"))
+    _check_growth(root, normal, steps)
     byte_level = ByteAlphabet() in steps
     added = read_added_tokens(root.get("added_tokens"), vocabulary, normal, also_special)
     spellings = {i: token for token, i in vocabulary.items()}
@@ -54,6 +62,16 @@ def pipeline_of(root: Node, *, also_special: Collection[str] = ()) -> Pipeline:
         decoder=read_decoder(root.get("decoder"), spellings),
         template=template,
     )
+
+
+def _check_growth(
+    root: Node, normal: tuple[Normaliser, ...], steps: tuple[PreTokenizer, ...]
+) -> None:
+    problem = f"its steps can make a text more than {MAX_GROWTH} times longer"
+    if growth(normal) > MAX_GROWTH:
+        root["normalizer"].reject(problem)
+    if growth((*normal, *steps)) > MAX_GROWTH:
+        root["pre_tokenizer"].reject(f"after the normalizer, {problem}")
 
 
 def _without_last_alphabet(root: Node, steps: tuple[PreTokenizer, ...]) -> tuple[PreTokenizer, ...]:

@@ -14,7 +14,7 @@ from bytepair_engine.formats.tokenizer_json_steps import (
     flattened,
     regular_expression,
 )
-from bytepair_engine.pipeline.charsmap import CharsMapFault, CharsMapTable
+from bytepair_engine.pipeline.charsmap import CharsMapFault, charsmap
 from bytepair_engine.pipeline.definition import (
     CharsMap,
     Lowercase,
@@ -97,7 +97,7 @@ def _precompiled(node: Node) -> Iterator[Normaliser]:
         return
     try:
         table = base64.b64decode(member.a(str), validate=True)
-        CharsMapTable(table)
+        charsmap(table)
     except binascii.Error:
         member.reject("it is not base64")
     except CharsMapFault as fault:
