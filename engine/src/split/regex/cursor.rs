@@ -29,7 +29,7 @@ impl Cursor {
     pub fn reset(&mut self, regex: &Regex) {
         self.stages.resize_with(regex.lines.len(), Stage::default);
         for stage in &mut self.stages {
-            (stage.start, stage.end, stage.at, stage.found) = (0, 0, 0, None);
+            stage.begin(0, 0);
         }
         self.at = 0;
     }
@@ -40,6 +40,7 @@ impl Cursor {
     }
 
     /// Returns the number of steps that the matchers took in their current pieces.
+    #[cfg(test)]
     pub fn steps(&self) -> u64 {
         self.stages.iter().map(|stage| stage.matcher.steps).sum()
     }

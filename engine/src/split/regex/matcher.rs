@@ -81,8 +81,8 @@
 //! **Space.** One bit for each choice and run and each byte between the start of the match and the
 //! furthest position visited, in blocks of 4096; about 50 bytes for each choice of a body in its
 //! match; 32 bytes for each open choice. The memory is freed as the start moves forward, and at the
-//! end of the text. A text without memoization, such as ordinary text under the published patterns,
-//! allocates none of it.
+//! end of the text or before the next one. A text without memoization, such as ordinary text under
+//! the published patterns, allocates none of it.
 
 use super::char_set::{after, before};
 use super::condition::{ends_at, holds};
@@ -90,10 +90,14 @@ use super::first::END;
 use super::memo::Memo;
 use super::program::{Instruction, Pc, Program};
 use super::run::Entered;
+use crate::cancel;
 
 /// Steps before memoization starts: a fixed number, plus a number per byte before the match.
 const FREE_STEPS: u64 = 2048;
 const FREE_STEPS_PER_BYTE: u64 = 16;
+
+/// Steps between two checks for cancellation.
+const ASK_EVERY: u64 = 1 << 16;
 
 /// A choice with branches left, or a run that can be shortened.
 pub struct Frame {
@@ -116,6 +120,8 @@ pub struct Matcher {
     /// Instructions executed, plus the length of scanned runs.
     pub steps: u64,
     free_steps: u64,
+    /// Number of steps at the last check for cancellation.
+    asked_at: u64,
     /// Start of the current match.
     start: usize,
     #[cfg(test)]
@@ -129,16 +135,19 @@ pub struct Subject<'a> {
 }
 
 impl Matcher {
-    /// Starts another text.
+    /// Starts another text, and frees the memory of the last one.
     pub fn reset(&mut self) {
         self.frames.clear();
-        self.memo.clear();
+        self.frames.shrink_to(1024);
+        self.memo = Memo::default();
         self.remembering = false;
         self.steps = 0;
+        self.asked_at = 0;
         self.start = 0;
     }
 
-    /// Returns the end of the first match from `start` that is not empty.
+    /// Returns the end of the first match from `start` that is not empty; the end of the text if
+    /// the work was cancelled.
     ///
     /// Between two calls of `reset` the text must be the same, and `start` must not decrease.
     #[inline]
@@ -157,7 +166,19 @@ impl Matcher {
             self.memo.forget_before(start);
         }
         let subject = Subject { program, text };
-        self.run::<true>(&subject, program.start, start)
+        let end = self.run::<true>(&subject, program.start, start);
+        end.or_else(|| self.is_cancelled().then_some(text.len()))
+    }
+
+    /// Returns whether the work was cancelled, which is checked now and then.
+    #[inline(always)]
+    fn is_cancelled(&mut self) -> bool {
+        let is_due = self.steps - self.asked_at >= ASK_EVERY;
+        if is_due && !cancel::is_set() {
+            self.asked_at = self.steps;
+            return false;
+        }
+        is_due
     }
 
     /// Returns the end of the first match from `pc` of the whole program (`WHOLE`) or of a body.
@@ -219,10 +240,8 @@ impl Matcher {
                             continue;
                         }
                     }
-                    let branches = match text.get(at) {
-                        Some(&byte) => choice.by_byte[byte as usize],
-                        None => choice.by_byte[END],
-                    };
+                    let byte = text.get(at).map_or(END, |&byte| byte as usize);
+                    let branches = choice.by_byte[byte];
                     if branches == 0 {
                         None
                     } else {
@@ -283,9 +302,13 @@ impl Matcher {
         }
     }
 
-    /// Returns the next alternative among the frames above `base`; None if there is none.
+    /// Returns the next alternative among the frames above `base`; None if there is none, or if the
+    /// work was cancelled.
     fn backtrack(&mut self, subject: &Subject, base: usize) -> Option<(Pc, usize)> {
         self.remembering |= self.steps > self.free_steps;
+        if self.is_cancelled() {
+            return None;
+        }
         while self.frames.len() > base {
             let frame = self.frames.last_mut()?;
             match &subject.program.instructions[frame.pc as usize] {

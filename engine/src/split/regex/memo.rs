@@ -59,10 +59,6 @@ impl Memo {
         }
     }
 
-    pub fn clear(&mut self) {
-        *self = Memo::default();
-    }
-
     pub fn has_failed(&self, pc: Pc, at: usize) -> bool {
         let bits = self.failed.get(pc as usize);
         let block = bits.and_then(|bits| bits.get((at / BLOCK).wrapping_sub(self.first_block)));
