@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, StartKind};
 
 use crate::bpe::SpecialFound;
 use crate::split::regex::{CharSet, word_characters};
-use crate::vocabulary::special::SpecialSet;
+use crate::vocabulary::special::{SpecialSet, automaton};
 
 /// An added token; `pipeline/definition.py` describes the fields.
 pub struct AddedToken {
@@ -22,7 +22,7 @@ pub struct AddedToken {
 /// A set of added tokens to search for.
 pub struct AddedTokens {
     tokens: Vec<AddedToken>,
-    search: Option<AhoCorasick>,
+    search: AhoCorasick,
     word: CharSet,
     only_special: bool,
 }
@@ -30,14 +30,9 @@ pub struct AddedTokens {
 impl AddedTokens {
     pub fn new(tokens: Vec<AddedToken>) -> Self {
         let contents: Vec<&str> = tokens.iter().map(|token| token.content.as_str()).collect();
-        let search = (!contents.is_empty()).then(|| {
-            AhoCorasick::builder()
-                .match_kind(MatchKind::LeftmostLongest)
-                .build(&contents)
-                .expect("as many strings as a vocabulary has")
-        });
+        let search = automaton(&contents, StartKind::Unanchored);
         AddedTokens {
-            search,
+            search: search.expect("as many strings as a vocabulary has"),
             word: CharSet::new(&word_characters()),
             only_special: tokens.iter().all(|token| token.special),
             tokens,
@@ -53,15 +48,15 @@ impl AddedTokens {
         disallowed: &SpecialSet,
         mut work: impl FnMut(Range<usize>, Option<u32>) -> bool,
     ) -> Result<(), SpecialFound> {
-        let nothing_counts = self.only_special && allowed.is_empty() && disallowed.is_empty();
-        let Some(search) = self.search.as_ref().filter(|_| !nothing_counts) else {
+        let none_counts = self.only_special && allowed.is_empty() && disallowed.is_empty();
+        if none_counts || self.tokens.is_empty() {
             if !text.is_empty() {
                 work(0..text.len(), None);
             }
             return Ok(());
-        };
+        }
         let mut end = 0;
-        for found in search.find_iter(text) {
+        for found in self.search.find_iter(text) {
             let token = &self.tokens[found.pattern()];
             let (mut start, mut stop) = (found.start(), found.end());
             if token.special {

@@ -1,9 +1,10 @@
 //! The normaliser `Spacing` of docs/formats.md: maps strings and normalises spaces in one pass.
 
-use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
+use aho_corasick::{AhoCorasick, Anchored, Input, StartKind};
 
 use super::double_array::DoubleArray;
 use super::origins::Made;
+use crate::vocabulary::special::automaton;
 
 /// The position of an additional space.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,24 +33,15 @@ impl Spacing {
             b"" => None,
             table => Some(DoubleArray::new(table)?),
         };
+        let is_key = |byte| table.as_ref().is_some_and(|it| it.starts_with(byte));
+        let is_kept = |byte| kept.iter().any(|it| it.as_bytes().starts_with(&[byte]));
         let starts = std::array::from_fn(|byte| {
-            byte == b' ' as usize
-                || table
-                    .as_ref()
-                    .is_some_and(|table| table.starts_with(byte as u8))
-                || kept
-                    .iter()
-                    .any(|string| string.as_bytes().first() == Some(&(byte as u8)))
+            let byte = byte as u8;
+            byte == b' ' || is_key(byte) || is_kept(byte)
         });
         let kept = match kept {
             [] => None,
-            kept => Some(
-                AhoCorasick::builder()
-                    .match_kind(MatchKind::LeftmostLongest)
-                    .start_kind(StartKind::Anchored)
-                    .build(kept)
-                    .ok()?,
-            ),
+            kept => Some(automaton(kept, StartKind::Anchored)?),
         };
         Some(Spacing {
             table,

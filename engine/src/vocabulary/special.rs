@@ -1,6 +1,6 @@
 //! Search for special tokens in text: the leftmost match of a set, and the longest at one position.
 
-use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Anchored, Input, MatchKind, StartKind};
 use memchr::memmem::Finder;
 
 /// A compiled set of strings to search for.
@@ -82,32 +82,45 @@ impl SpecialSet {
     }
 }
 
+/// Total length in bytes from which strings are long. A DFA has up to 2 KiB for each of their bytes.
+const LONG: usize = 8 << 10;
+
+/// Maximum length in bytes of names with a search for their common prefix: each of its matches
+/// starts the automaton.
+const MAX_RESTARTED: usize = 64;
+
+/// Compiles a search for the longest of the strings at the leftmost position; None if there are too
+/// many.
+pub fn automaton(strings: &[impl AsRef<[u8]>], start: StartKind) -> Option<AhoCorasick> {
+    let bytes: usize = strings.iter().map(|string| string.as_ref().len()).sum();
+    AhoCorasick::builder()
+        .match_kind(MatchKind::LeftmostLongest)
+        .start_kind(start)
+        .kind((bytes >= LONG).then_some(AhoCorasickKind::ContiguousNFA))
+        .build(strings)
+        .ok()
+}
+
 /// An automaton, and the common prefix of all members.
 #[derive(Debug)]
 struct Search {
     automaton: AhoCorasick,
-    /// None if the prefix is empty. Searching for it costs a fraction of running the automaton over
-    /// the whole text.
+    /// None if the prefix is empty, or the names are long. Searching for it costs a fraction of
+    /// running the automaton over the whole text.
     prefix: Option<Finder<'static>>,
 }
 
 impl Search {
+    /// Compiles names, which must be sorted.
     fn of(names: &[&str]) -> Option<Self> {
-        let first = names.first()?.as_bytes();
-        let shared = names.iter().skip(1).fold(first.len(), |shared, name| {
-            let same = first
-                .iter()
-                .zip(name.as_bytes())
-                .take_while(|(a, b)| a == b);
-            shared.min(same.count())
-        });
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .start_kind(StartKind::Both)
-            .build(names)
-            // An encoding without the automaton would let every special token through.
-            .expect("strings of fewer states than 32 bits count");
-        let prefix = (shared > 0).then(|| Finder::new(&first[..shared]).into_owned());
+        let (first, last) = (names.first()?.as_bytes(), names.last()?.as_bytes());
+        let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
+        // An encoding without the automaton would let every special token through.
+        let automaton =
+            automaton(names, StartKind::Both).expect("strings of fewer states than 32 bits count");
+        let is_short = |name: &&str| name.len() <= MAX_RESTARTED;
+        let prefix = (shared > 0 && (names.len() == 1 || names.iter().all(is_short)))
+            .then(|| Finder::new(&first[..shared]).into_owned());
         Some(Search { automaton, prefix })
     }
 
