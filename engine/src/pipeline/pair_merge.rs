@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::cancel;
-use crate::vocabulary::hash::fold;
+use crate::vocabulary::hash::hash_number;
 
 /// A symbol that is not part of any pair.
 pub const NO_SYMBOL: u32 = u32::MAX;
@@ -77,7 +77,7 @@ impl Pairs {
 
 #[inline(always)]
 fn slot(pair: u64, capacity: usize) -> usize {
-    fold(pair ^ 0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03) as usize & (capacity - 1)
+    hash_number(pair) as usize & (capacity - 1)
 }
 
 /// A symbol during merging, with the byte offset of its start.

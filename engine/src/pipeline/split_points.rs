@@ -14,7 +14,7 @@
 //! a token (of a byte, or the unknown one) is part of a merge, or if parts of a token that is taken
 //! apart may be unknown.
 
-use crate::vocabulary::hash::fold;
+use crate::vocabulary::hash::hash_number;
 
 /// Number of bits for each pair of characters within tokens: enough to rarely miss a split point.
 const BITS_FOR_EACH: usize = 16;
@@ -68,7 +68,7 @@ fn packed((left, right): (char, char)) -> u64 {
 
 #[inline(always)]
 fn slot(pair: u64, words: usize) -> (usize, u64) {
-    let hash = fold(pair ^ 0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03);
+    let hash = hash_number(pair);
     ((hash >> 32) as usize & (words - 1), 1 << (hash >> 58 & 63))
 }
 

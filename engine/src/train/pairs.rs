@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::vocabulary::hash::fold;
+use crate::vocabulary::hash::hash_number;
 
 /// A list of ascending positions in `words`, which is part of a chunk.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,7 @@ impl Hasher for NumberHasher {
     }
 
     fn write_u64(&mut self, number: u64) {
-        self.0 = fold(number ^ 0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03);
+        self.0 = hash_number(number);
     }
 }
 

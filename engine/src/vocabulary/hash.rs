@@ -1,13 +1,19 @@
 //! A hash of short byte strings: two multiplications for up to 16 bytes.
 
-const K0: u64 = 0x9e37_79b9_7f4a_7c15;
-const K1: u64 = 0xd1b5_4a32_d192_ed03;
+pub const K0: u64 = 0x9e37_79b9_7f4a_7c15;
+pub const K1: u64 = 0xd1b5_4a32_d192_ed03;
 
 /// Returns the exclusive or of the halves of the 128-bit product.
 #[inline(always)]
 pub fn fold(a: u64, b: u64) -> u64 {
     let product = a as u128 * b as u128;
     product as u64 ^ (product >> 64) as u64
+}
+
+/// Returns a hash of a number.
+#[inline(always)]
+pub fn hash_number(number: u64) -> u64 {
+    fold(number ^ K0, K1)
 }
 
 /// Returns a hash of any bytes.

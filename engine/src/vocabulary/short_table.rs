@@ -1,7 +1,7 @@
 //! Keys of at most 15 bytes, and a hash table for most of them. Most lookups read one cache line.
 
 use crate::huge::Huge;
-use crate::vocabulary::hash::fold;
+use crate::vocabulary::hash::{K0, K1, fold};
 use crate::vocabulary::regions::Regions;
 
 /// Maximum length in bytes of a string with a key.
@@ -68,10 +68,7 @@ impl Key {
 
     #[inline(always)]
     pub fn hash(self) -> u64 {
-        fold(
-            self.low ^ 0x9e37_79b9_7f4a_7c15,
-            self.high ^ 0xd1b5_4a32_d192_ed03,
-        )
+        fold(self.low ^ K0, self.high ^ K1)
     }
 
     #[inline(always)]
