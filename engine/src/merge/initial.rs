@@ -27,6 +27,7 @@
 //! ends. ∎
 
 use crate::merge::NO_RANK;
+use crate::vocabulary::lengths::pair;
 use crate::vocabulary::rank_table::RankTable;
 
 /// The initial parts of a byte, of a character or of two ASCII characters: the length of the first
@@ -133,7 +134,7 @@ impl Characters {
             let formed = match (self.ranks[point], bytes) {
                 (NO_RANK, _) => NO_RANK,
                 (whole, &[first, second, third]) => {
-                    whole.max(pairs[pair(first, second)].min(pairs[pair(second, third)]))
+                    whole.max(pairs[pair([first, second])].min(pairs[pair([second, third])]))
                 }
                 (whole, _) => whole,
             };
@@ -207,7 +208,7 @@ impl Characters {
             };
         }
         let second = text[start + 1];
-        let (left, right) = (pairs[pair(lead, second)], pairs[pair(second, last)]);
+        let (left, right) = (pairs[pair([lead, second])], pairs[pair([second, last])]);
         let made = left.min(right);
         if made >= before.min(after) {
             return BYTE;
@@ -265,11 +266,6 @@ fn kinds(first: u8, second: u8) -> usize {
 #[inline(always)]
 pub(super) fn is_trailing(byte: u8) -> bool {
     byte & 0xc0 == 0x80
-}
-
-#[inline(always)]
-pub(super) fn pair(first: u8, second: u8) -> usize {
-    (first as usize) << 8 | second as usize
 }
 
 /// Returns the place of the first or the last byte of a character, and of the byte beside it.

@@ -11,7 +11,9 @@
 //! The two characters on either side of a place tell whether such a token may exist.
 
 use crate::merge::NO_RANK;
-use crate::merge::initial::{character, is_trailing, pair};
+use crate::merge::initial::{character, is_trailing};
+use crate::vocabulary::hash::K0;
+use crate::vocabulary::lengths::pair;
 use crate::vocabulary::regions::Regions;
 
 /// Where a token may cross from one character to the next.
@@ -116,7 +118,7 @@ impl Crossings {
         for token in crossing {
             crossings.add(token);
             if let (&[first, second, third], (point, 3)) = (token, decode(token, 0))
-                && pairs[pair(first, second)].min(pairs[pair(second, third)]) != NO_RANK
+                && pairs[pair([first, second])].min(pairs[pair([second, third])]) != NO_RANK
             {
                 crossings.characters[point as usize] |= ONE_TOKEN;
             }
@@ -280,7 +282,7 @@ impl Iterator for Segments<'_> {
 
 #[inline(always)]
 fn hashed(code: u64) -> u64 {
-    code.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    code.wrapping_mul(K0)
 }
 
 /// Returns the code of a character that a token begins or ends within, of which the token has this

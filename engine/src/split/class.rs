@@ -70,6 +70,7 @@ impl ClassSet {
 
 /// `\p{L}`.
 pub const LETTERS: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS]);
+pub const LETTERS_AND_MARKS: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS, MARK]);
 /// `\s`.
 pub const WHITESPACE: ClassSet = ClassSet::of(&[SPACE, NEWLINE]);
 /// The classes that end the decided part of a block at a non-ASCII character.

@@ -7,7 +7,6 @@
 use super::class::*;
 
 const PUNCTUATION_OR_SYMBOL: ClassSet = ClassSet::of(&[PUNCTUATION, SYMBOL]);
-const LETTER_OR_MARK: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS, MARK]);
 const LINE_ENDS: ClassSet = ClassSet::of(&[NEWLINE]);
 const NEVER_PREFIX: ClassSet =
     ClassSet::of(&[NEWLINE, UPPER, LOWER, CASELESS, PUNCTUATION, SYMBOL]);
@@ -59,12 +58,12 @@ impl Segment<'_> {
                 return Some(after + count);
             }
         }
-        let body = if LETTER_OR_MARK.has(first.class) || NEVER_PREFIX.has(first.class) {
+        let body = if LETTERS_AND_MARKS.has(first.class) || NEVER_PREFIX.has(first.class) {
             start
         } else {
             after
         };
-        let end = self.run(body, LETTER_OR_MARK);
+        let end = self.run(body, LETTERS_AND_MARKS);
         if end > body {
             return Some(end);
         }

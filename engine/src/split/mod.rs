@@ -17,7 +17,7 @@ pub use split_points::{is_split_point, next_split_point};
 use std::sync::Arc;
 
 use crate::split::regex::{Cursor, Regex};
-use rules::{Cl100k, Family, Gpt2, Llama3, O200k, Qwen2, Tekken};
+use rules::{Cl100k, Gpt2, Llama3, O200k, Qwen2, Tekken};
 
 /// Maximum number of ends that one call of `Splitter::fill` finds.
 pub const BATCH: usize = 256;
@@ -174,12 +174,12 @@ impl Splitter {
     /// position.
     pub fn fill(&self, text: &str, start: usize, ends: &mut Ends) {
         match self {
-            Splitter::Gpt2 => fill_family::<Gpt2>(text, start, ends),
-            Splitter::Cl100k => fill_family::<Cl100k>(text, start, ends),
-            Splitter::O200k => fill_family::<O200k>(text, start, ends),
-            Splitter::Llama3 => fill_family::<Llama3>(text, start, ends),
-            Splitter::Qwen2 => fill_family::<Qwen2>(text, start, ends),
-            Splitter::Tekken => fill_family::<Tekken>(text, start, ends),
+            Splitter::Gpt2 => blocks::fill::<Gpt2>(text.as_bytes(), start, ends),
+            Splitter::Cl100k => blocks::fill::<Cl100k>(text.as_bytes(), start, ends),
+            Splitter::O200k => blocks::fill::<O200k>(text.as_bytes(), start, ends),
+            Splitter::Llama3 => blocks::fill::<Llama3>(text.as_bytes(), start, ends),
+            Splitter::Qwen2 => blocks::fill::<Qwen2>(text.as_bytes(), start, ends),
+            Splitter::Tekken => blocks::fill::<Tekken>(text.as_bytes(), start, ends),
             Splitter::DeepSeekV3 => fill_by(text, start, ends, deepseek::piece_end),
             Splitter::Regex(regex) => fill_regex(regex, text, start, ends),
         }
@@ -205,10 +205,6 @@ fn fill_regex(regex: &Arc<Regex>, text: &str, start: usize, ends: &mut Ends) {
     }
 }
 
-fn fill_family<F: Family>(text: &str, start: usize, ends: &mut Ends) {
-    blocks::fill::<F>(text.as_bytes(), start, ends);
-}
-
 fn fill_by(text: &str, start: usize, ends: &mut Ends, piece_end: impl Fn(&[u8], usize) -> usize) {
     ends.clear();
     let mut at = start;
@@ -220,6 +216,7 @@ fn fill_by(text: &str, start: usize, ends: &mut Ends, piece_end: impl Fn(&[u8], 
 
 #[cfg(test)]
 pub mod tests {
+    use super::rules::Family;
     use super::*;
     use fastrand::Rng;
 
@@ -259,18 +256,16 @@ pub mod tests {
         let mut all: Vec<usize> = Vec::new();
         let mut ends = Ends::new();
         while all.last().copied().unwrap_or(0) < text.len() {
-            fill_family::<F>(text, all.last().copied().unwrap_or(0), &mut ends);
+            let start = all.last().copied().unwrap_or(0);
+            blocks::fill::<F>(text.as_bytes(), start, &mut ends);
             all.extend_from_slice(ends.as_slice());
         }
         all
     }
 
     fn check<F: Family>(text: &str) {
-        assert_eq!(
-            pieces_by_blocks::<F>(text),
-            pieces_one_by_one::<F>(text),
-            "{text:?}"
-        );
+        let expected = pieces_one_by_one::<F>(text);
+        assert_eq!(pieces_by_blocks::<F>(text), expected, "{text:?}");
     }
 
     fn check_all(text: &str) {

@@ -5,8 +5,6 @@
 
 use super::class::*;
 
-const LETTERS_AND_MARKS: ClassSet = ClassSet::of(&[UPPER, LOWER, CASELESS, MARK]);
-
 /// Returns the first safe split point of all published patterns at or after byte `from` and inside
 /// `text`; None if there is none.
 pub fn next_split_point(text: &str, from: usize) -> Option<usize> {

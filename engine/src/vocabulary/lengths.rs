@@ -49,7 +49,9 @@ impl Lengths {
     }
 }
 
-fn pair(two: [u8; 2]) -> usize {
+/// Returns the index of two bytes among all pairs.
+#[inline(always)]
+pub fn pair(two: [u8; 2]) -> usize {
     usize::from(u16::from_be_bytes(two))
 }
 

@@ -18,6 +18,7 @@ use crate::merge::segments::{Crossings, starts_wide};
 use crate::merge::{Merger, NO_RANK};
 use crate::output::Sink;
 use crate::vocabulary::hash::hash;
+use crate::vocabulary::lengths::pair;
 use crate::vocabulary::rank_table::RankTable;
 use crate::vocabulary::short_table::{Key, LONGEST, first_bytes};
 
@@ -74,7 +75,7 @@ impl Vocabulary {
     #[inline(always)]
     pub fn rank(&self, text: &[u8], start: usize, len: usize) -> u32 {
         if len == 2 {
-            return self.pairs[(text[start] as usize) << 8 | text[start + 1] as usize];
+            return self.pairs[pair([text[start], text[start + 1]])];
         }
         if len > LONGEST {
             let token = &text[start..start + len];
@@ -239,8 +240,8 @@ fn byte_ranks(table: &RankTable) -> Box<[u32; 256]> {
 fn pair_ranks(table: &RankTable) -> Box<[u32]> {
     let mut pairs = vec![NO_RANK; 1 << 16].into_boxed_slice();
     for (token, id) in table.iter() {
-        if let &[first, second] = token {
-            pairs[(first as usize) << 8 | second as usize] = id;
+        if let Ok(two) = token.try_into() {
+            pairs[pair(two)] = id;
         }
     }
     pairs
