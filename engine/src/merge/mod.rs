@@ -19,7 +19,7 @@ use crate::vocabulary::Vocabulary;
 pub const NO_RANK: u32 = u32::MAX;
 
 /// Maximum length in bytes of a piece that is merged at once, and initial size of a window. The
-/// heap then fits the processor's cache, and memory does not grow with the piece.
+/// heap then fits the processor's cache, and its memory does not grow with the piece.
 const WINDOW: usize = 4096;
 
 /// A token and its start in bytes.
@@ -248,10 +248,8 @@ mod tests {
                         let from = start.saturating_sub(token.len() - 1);
                         (from..start).any(|from| piece[from..].starts_with(token))
                     });
-                    assert!(
-                        start == piece.len() || crossing.next().is_none(),
-                        "{piece:?}"
-                    );
+                    let is_end = start == piece.len() || crossing.next().is_none();
+                    assert!(is_end, "{piece:?}");
                 }
                 assert_eq!(ids.0, expected, "segments: {piece:?}");
             }
