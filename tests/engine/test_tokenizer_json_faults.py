@@ -161,10 +161,6 @@ FAULTS: dict[str, tuple[Edit, str]] = {
         pre(type="Sequence", pretokenizers=[METASPACE] * 40),
         "pre_tokenizer: after the normalizer, its steps can make a text more than 1000 times",
     ),
-    "replacements in a decoder that multiply": (
-        decoder(*[LONGER] * 4),
-        "decoder.decoders[1]: the steps can make a token more than 1000 times longer",
-    ),
     "another pre-tokenizer": (pre(type="UnicodeScripts"), "'UnicodeScripts' is not supported"),
     "a pattern that only Oniguruma has": (
         pre(type="Split", pattern={"Regex": r"ab\Kc"}, behavior="Isolated"),

@@ -24,7 +24,7 @@ from bytepair_engine.pipeline.definition import (
     UnicodeForm,
 )
 
-#: Maximum of `growth`: with NFKC, which has 18, two steps of that kind are accepted.
+#: Maximum of `growth`. Two steps of NFKC, which have 18 each, are below it.
 MAX_GROWTH: Final = 1000
 
 #: The most characters that one becomes: U+1D160, U+1F82 and U+FDFA.
