@@ -38,6 +38,10 @@ const GOAWAY_INTERVAL: Duration = Duration::from_secs(5);
 /// with the first SETTINGS still begins calls, which fail until the connection is closed.
 const MIN_AGE: Duration = Duration::from_millis(200);
 
+/// Maximum of calls reset before they are accepted, on a connection that begins in a flood: h2's
+/// default.
+const FEW_RESETS: usize = 20;
+
 /// The state that all connections share.
 pub struct Shared {
     pub settings: Settings,
@@ -65,18 +69,24 @@ fn http1(settings: &Settings) -> http1::Builder {
 }
 
 /// HTTP/2 by the settings.
-fn http2(settings: &Settings) -> http2::Builder<TokioExecutor> {
+fn http2(settings: &Settings, peers: &Peers) -> http2::Builder<TokioExecutor> {
     let mut builder = http2::Builder::new(TokioExecutor::new());
-    // Those of a burst, which are read together. `Peer::abandon` counts them once accepted.
-    let most_resets = settings
+    // Those of a burst are read together. `Peer::abandon` counts them once accepted.
+    let burst = settings
         .max_abandoned_per_second
         .max(settings.max_concurrent_streams);
+    // With a burst on each, a flood of connections would keep a core busy.
+    let most_resets = if peers.is_flooded() {
+        FEW_RESETS
+    } else {
+        burst as usize
+    };
     builder
         .timer(TokioTimer::new())
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_concurrent_streams(settings.max_concurrent_streams)
-        .max_pending_accept_reset_streams(most_resets as usize)
+        .max_pending_accept_reset_streams(most_resets)
         .max_header_list_size(header_list_bytes(settings))
         .keep_alive_interval(Some(settings.keepalive_interval))
         .keep_alive_timeout(settings.keepalive_timeout);
@@ -107,7 +117,7 @@ where
     // Boxed, and not within the future below: that would keep room for all that it is made of.
     let (settings, io) = (&shared.settings, TokioIo::new(socket));
     let mut connection: Connection = if is_http2 {
-        Box::pin(http2(settings).serve_connection(io, service))
+        Box::pin(http2(settings, &shared.peers).serve_connection(io, service))
     } else {
         Box::pin(http1(settings).serve_connection(io, service))
     };

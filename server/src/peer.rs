@@ -17,6 +17,10 @@ pub struct Peers {
     bytes: AtomicUsize,
     /// The share of connections that are being closed.
     evicted: AtomicUsize,
+    /// Calls that all connections abandoned, and new connections.
+    recent: PerSecond,
+    /// When there were last more of them in a second than one connection may abandon.
+    last_flood: Mutex<Option<Instant>>,
     /// Whether the server drains.
     pub are_ending: AtomicBool,
     all: Mutex<Vec<Weak<Peer>>>,
@@ -30,6 +34,8 @@ impl Peers {
             max_abandoned,
             bytes: AtomicUsize::new(0),
             evicted: AtomicUsize::new(0),
+            recent: PerSecond::default(),
+            last_flood: Mutex::default(),
             are_ending: AtomicBool::new(false),
             all: Mutex::default(),
         })
@@ -51,15 +57,29 @@ impl Peers {
             opened: Instant::now(),
             peers: self.clone(),
             held: AtomicUsize::new(0),
-            abandoned: Mutex::new((Instant::now(), 0)),
+            abandoned: PerSecond::default(),
         });
         self.all.lock().push(Arc::downgrade(&peer));
+        self.count();
         peer
     }
 
     /// Bytes that are held for all peers.
     pub fn held(&self) -> usize {
         self.bytes.load(Relaxed)
+    }
+
+    /// Counts an abandoned call or a new connection.
+    fn count(&self) {
+        if self.max_abandoned > 0 && self.recent.add() > self.max_abandoned {
+            *self.last_flood.lock() = Some(Instant::now());
+        }
+    }
+
+    /// Whether there is a flood of abandoned calls or of new connections, or was one lately.
+    pub fn is_flooded(&self) -> bool {
+        let last = *self.last_flood.lock();
+        last.is_some_and(|last| last.elapsed() < FLOOD)
     }
 
     fn close_the_largest(&self) {
@@ -73,6 +93,30 @@ impl Peers {
                 peer.evicted.notify_one();
             }
         }
+    }
+}
+
+/// Time that a flood is expected to go on.
+const FLOOD: Duration = Duration::from_secs(60);
+
+/// A number in the current second.
+struct PerSecond(Mutex<(Instant, u32)>);
+
+impl Default for PerSecond {
+    fn default() -> Self {
+        PerSecond(Mutex::new((Instant::now(), 0)))
+    }
+}
+
+impl PerSecond {
+    /// Adds one. Returns their number.
+    fn add(&self) -> u32 {
+        let mut state = self.0.lock();
+        if state.0.elapsed() > Duration::from_secs(1) {
+            *state = (Instant::now(), 0);
+        }
+        state.1 += 1;
+        state.1
     }
 }
 
@@ -96,7 +140,7 @@ pub struct Peer {
     opened: Instant,
     peers: Arc<Peers>,
     held: AtomicUsize,
-    abandoned: Mutex<(Instant, u32)>,
+    abandoned: PerSecond,
 }
 
 impl Peer {
@@ -113,12 +157,8 @@ impl Peer {
         if limit == 0 {
             return;
         }
-        let mut abandoned = self.abandoned.lock();
-        if abandoned.0.elapsed() > Duration::from_secs(1) {
-            *abandoned = (Instant::now(), 0);
-        }
-        abandoned.1 += 1;
-        if abandoned.1 > limit {
+        self.peers.count();
+        if self.abandoned.add() > limit {
             self.evicted.notify_one();
         }
     }
@@ -324,6 +364,17 @@ mod tests {
         assert!(!peer.is_ending(Some(Duration::MAX)) && !peer.is_ending(None));
         peer.peers.are_ending.store(true, Relaxed);
         assert!(peer.is_ending(None));
+    }
+
+    #[test]
+    fn abandoned_calls_and_new_connections_of_all_peers_are_a_flood() {
+        let peers = Peers::new(100, 5);
+        let opened: Vec<_> = (0..3).map(|_| peer(&peers)).collect();
+        opened.iter().take(2).for_each(|peer| peer.abandon());
+        assert!(!peers.is_flooded());
+        opened[2].abandon();
+        assert!(peers.is_flooded());
+        assert!(!opened.iter().any(|peer| is_evicted(peer)));
     }
 
     #[test]
