@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
@@ -13,8 +12,6 @@ use crate::settings::{STREAM_READ_AHEAD, STREAM_READ_AHEAD_BYTES};
 /// Limits their number and bytes. The bytes count as the peer's until Python has processed the message
 /// or has dropped the call.
 pub struct Arrived {
-    /// Whether an event of their reader is queued for Python, or was.
-    pub has_events: AtomicBool,
     queue: Mutex<Queue>,
     has_room: Notify,
 }
@@ -27,7 +24,6 @@ struct Queue {
 impl Arrived {
     fn new(peer: Arc<Peer>) -> Arc<Self> {
         Arc::new(Arrived {
-            has_events: AtomicBool::new(false),
             queue: Mutex::new(Queue {
                 sizes: VecDeque::new(),
                 held: Held::new(peer),

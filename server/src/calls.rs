@@ -221,8 +221,7 @@ impl Calls {
                 messages.next().await
             };
             let event = tokio::select! {
-                biased; // Python may have no such call any more
-                _ = &mut reading.over => return,
+                biased;
                 next = next => match next {
                     Some(Ok(message)) => {
                         reading.arrived.push(message.len());
@@ -232,8 +231,8 @@ impl Calls {
                     Some(Err(failure)) => Event::Broken(failure.code, failure.message),
                     None => Event::End,
                 },
+                _ = &mut reading.over => return,
             };
-            reading.arrived.has_events.store(true, Relaxed);
             let is_last = !matches!(event, Event::Message(_));
             self.events.push_of_stream(id, event);
             if is_last {

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
-use std::sync::atomic::Ordering::Relaxed;
 
 use parking_lot::Mutex;
 
@@ -63,25 +62,14 @@ impl Events {
         });
     }
 
-    /// Pushes a cancellation, or removes the call if Python has not seen it and it is large or the
-    /// newest: one that was reset before HTTP accepted it would cost as much as an answered one.
+    /// Pushes a cancellation, or removes the call if it is large and Python has not seen it.
     pub fn push_cancelled(&self, id: u64) {
-        self.add(|queues| {
-            let is_newest = match queues.calls.back() {
-                Some((newest, Event::Opened(opened))) if *newest == id => {
-                    let arrived = opened.arrived.as_ref();
-                    arrived.is_none_or(|it| !it.has_events.load(Relaxed))
-                }
-                _ => false,
-            };
-            if let Some(place) = queues.large.iter().position(|(large, _)| *large == id) {
-                drop(queues.large.remove(place));
-            } else if is_newest {
-                queues.calls.pop_back();
-            } else {
-                queues.calls.push_back((id, Event::Cancelled));
-            }
-        });
+        self.add(
+            |queues| match queues.large.iter().position(|(large, _)| *large == id) {
+                Some(place) => drop(queues.large.remove(place)),
+                None => queues.calls.push_back((id, Event::Cancelled)),
+            },
+        );
     }
 
     fn add(&self, add: impl FnOnce(&mut Queues)) {
@@ -213,19 +201,5 @@ pub mod tests {
         events.push_cancelled(1);
         assert_eq!(ids(&events.take(8).0), [1, 3]);
         assert!(!events.take(8).1);
-    }
-
-    #[test]
-    fn a_call_that_is_reset_as_it_begins_is_never_taken() {
-        let events = events();
-        events.push_opened(1, opened(1));
-        events.push_opened(2, opened(1));
-        events.push_cancelled(2);
-        events.push_cancelled(1);
-        assert!(events.take(8).0.is_empty());
-        events.push_opened(3, opened(1));
-        assert_eq!(ids(&events.take(8).0), [3]);
-        events.push_cancelled(3);
-        assert_eq!(ids(&events.take(8).0), [3]);
     }
 }
