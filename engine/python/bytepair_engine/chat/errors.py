@@ -76,7 +76,7 @@ _ADVICE: Final = {
     "counted_tokens_too_large": f"at most {MAX_COUNTED}",
     "field_not_supported": "the format does not render it: leave it out",
     "functions_given_twice": "give them as tools, or in developer_content",
-    "not_hosted": "hosted models continue no message",
+    "not_hosted": "hosted models cannot continue a message",
     "not_json": f"it is not JSON, or is nested deeper than {MAX_DEPTH} levels",
     "part_empty": "it has none of text, counted_tokens and json",
     "part_in_wrong_role": "system_content is for the role system, developer_content for developer",

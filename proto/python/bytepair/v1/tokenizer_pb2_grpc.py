@@ -34,9 +34,9 @@ if _version_not_supported:
 
 
 class TokenizerServiceStub(object):
-    """Every call is a pure function of its request and of the loaded encodings: all are
-    idempotent, and those with one request safe to retry by a library. Text is untrusted: no part of it becomes a control token
-    unless both the request and the caller's ceiling allow that token.
+    """Every call is a pure function of its request and of the loaded encodings: all are idempotent, and
+    a library may retry those with one request. Text is untrusted: no part of it becomes a control
+    token unless both the request and the caller's ceiling allow that token.
 
     A failed call returns google.rpc.ErrorInfo in the standard status details, with domain
     "bytepair" and one of the reasons below, and google.rpc.BadRequest if a field is invalid.
@@ -176,9 +176,9 @@ class TokenizerServiceStub(object):
 
 
 class TokenizerServiceServicer(object):
-    """Every call is a pure function of its request and of the loaded encodings: all are
-    idempotent, and those with one request safe to retry by a library. Text is untrusted: no part of it becomes a control token
-    unless both the request and the caller's ceiling allow that token.
+    """Every call is a pure function of its request and of the loaded encodings: all are idempotent, and
+    a library may retry those with one request. Text is untrusted: no part of it becomes a control
+    token unless both the request and the caller's ceiling allow that token.
 
     A failed call returns google.rpc.ErrorInfo in the standard status details, with domain
     "bytepair" and one of the reasons below, and google.rpc.BadRequest if a field is invalid.
@@ -445,9 +445,9 @@ def add_TokenizerServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TokenizerService(object):
-    """Every call is a pure function of its request and of the loaded encodings: all are
-    idempotent, and those with one request safe to retry by a library. Text is untrusted: no part of it becomes a control token
-    unless both the request and the caller's ceiling allow that token.
+    """Every call is a pure function of its request and of the loaded encodings: all are idempotent, and
+    a library may retry those with one request. Text is untrusted: no part of it becomes a control
+    token unless both the request and the caller's ceiling allow that token.
 
     A failed call returns google.rpc.ErrorInfo in the standard status details, with domain
     "bytepair" and one of the reasons below, and google.rpc.BadRequest if a field is invalid.

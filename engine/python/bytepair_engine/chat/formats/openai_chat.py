@@ -33,7 +33,7 @@ _MODELS: Final = Names(
         ),
         **dict.fromkeys(("gpt-4", "gpt-4-*", "gpt-4o", "gpt-4o-*"), _IN),
         **dict.fromkeys(("ft:gpt-3.5-turbo*", "ft:gpt-4-*", "ft:gpt-4:*", "ft:gpt-4o*"), _IN),
-        # Published rules of its own, and no chats.
+        # The first has a rule of its own; the others do not answer chats of text.
         **dict.fromkeys(("gpt-3*5-turbo-0301", "gpt-3*5-turbo-instruct*", "gpt-4-base*"), _OUT),
         **dict.fromkeys(("gpt-4o*-audio*", "gpt-4o*-realtime*", "gpt-4o*-search*"), _OUT),
         **dict.fromkeys(("gpt-4o*-transcribe*", "gpt-4o*-tts*"), _OUT),
