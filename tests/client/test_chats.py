@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from bytepair_client import (
     AsyncTokenizerClient,
+    EstimateNotAllowed,
     FingerprintMismatch,
     InputTooLarge,
     InvalidChat,
@@ -105,7 +106,7 @@ def test_batches_of_chats_of_any_size(serve: Serve) -> None:
     """A batch that is too large for one request counts each chat as a single call does."""
     server = serve("--max-batch-items", "3", "--max-input-bytes", "2000")
     done: list[int] = []
-    given: dict[str, Any] = {"format": "openai-chat", "encoding": "gpt-4"}
+    given: dict[str, Any] = {"format": "openai-chat", "encoding": "gpt-4", "allow_estimate": True}
     plain = [[{"role": "user", "content": "word " * n}] for n in range(0, 300, 25)]
     chats: list[Any] = [*plain, {"messages": plain[1], "tools": TOOLS}, {"messages": plain[2]}]
 
@@ -153,6 +154,47 @@ def test_the_errors_of_single_chats(serve: Serve) -> None:
         with pytest.raises(InvalidOption, match="message 0: role must be a string") as shapeless:
             client.count_chat_batch([good, [{"content": 1}]], **given)
         assert shapeless.value.item == 1
+
+
+@pytest.mark.slow
+def test_an_estimate_is_an_error_unless_it_is_allowed(server: RunningServer) -> None:
+    """A number that the caller may bill is exact; see docs/chat.md."""
+    plain = [{"role": "user", "content": "hello"}]
+    image = [{"role": "user", "content": [{"type": "counted_tokens", "tokens": 85}]}]
+    for_format: dict[str, Any] = {"format": "openai-chat"}
+
+    async def ask(**given: Any) -> int:
+        async with AsyncTokenizerClient(server.target) as client:
+            count: int = await client.count_chat(plain, **given)
+            return count
+
+    with TokenizerClient(server.target, encoding="gpt-4o") as client:
+        assert client.count_chat(plain, **for_format) == 8
+        estimates: list[tuple[Any, dict[str, Any]]] = [
+            (plain, {"tools": TOOLS}),
+            (plain, {"encoding": "gpt-5"}),
+            (plain, {"encoding": "gpt-5", "limit": 3}),
+            (image, {}),
+        ]
+        for chat, given in estimates:
+            given |= for_format
+            with pytest.raises(EstimateNotAllowed, match="allow_estimate=True") as refused:
+                client.count_chat(chat, **given)
+            estimate = client.count_chat(chat, allow_estimate=True, **given)
+            assert refused.value.count == estimate
+            assert client.with_raw_response.count_chat(chat, **given).count == estimate
+        with pytest.raises(EstimateNotAllowed):
+            asyncio.run(ask(encoding="gpt-5", **for_format))
+        chats: list[Any] = [plain, {"messages": plain, "tools": TOOLS}]
+        with pytest.raises(EstimateNotAllowed) as refused:
+            client.count_chat_batch(chats, **for_format)
+        assert refused.value.item == 1
+        first, second = client.count_chat_batch(chats, return_exceptions=True, **for_format)
+        assert first == 8
+        assert isinstance(second, EstimateNotAllowed)
+        assert second.item == 1
+        estimate = client.count_chat(plain, tools=TOOLS, allow_estimate=True, **for_format)
+        assert client.count_chat_batch(chats, allow_estimate=True, **for_format) == [8, estimate]
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from bytepair_client._arguments import BYTES_PER_ID, NOT_GIVEN, Defaults
-from bytepair_client._errors import InputTooLarge
+from bytepair_client._errors import InputTooLarge, TokenizerError
 from bytepair_client._send_buffers import SendBuffer
 
 #: By name.
@@ -64,6 +64,8 @@ class Method(Generic[Response, Value]):
     #: The plain value of a response, or of a result in that of a batch. For a stream, an iterable
     #: of plain values, which the caller gets one by one, except for empty ones.
     plain: Callable[[Any], Value]
+    #: The error that is raised in place of the plain value of such a response or result; else None.
+    problem: Callable[[Any], TokenizerError | None] = lambda _: None
     stream: Any = None  # the RPC for texts too large for one request
     streamed: bool = False  # bidirectional
     response_per_request: bool = True  # False: one response, to the last request of a stream
@@ -126,7 +128,10 @@ class Call(Prepared[Response, Plain]):
         return await self.fallback(client, served)
 
     async def value(self, client: Any) -> Plain:
-        return self.method.plain(await self.response(client))
+        response = await self.response(client)
+        if error := self.method.problem(response):
+            raise error
+        return self.method.plain(response)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@
     │   ├── InvalidChat                ValueError   INVALID_CHAT
     │   ├── TemplateLimit              ValueError   TEMPLATE_LIMIT
     │   ├── BudgetTooSmall             ValueError   BUDGET_TOO_SMALL
+    │   ├── EstimateNotAllowed         ValueError   the count of a chat is only an estimate
     │   ├── Unauthenticated                         UNAUTHENTICATED
     │   └── Unimplemented                           the server does not have this RPC
     ├── ResourceExhausted                           a limit of gRPC or a proxy: message size, rate
@@ -47,6 +48,7 @@ __all__ = [
     "ClientClosed",
     "DeadlineExceeded",
     "Draining",
+    "EstimateNotAllowed",
     "FingerprintMismatch",
     "InputTooLarge",
     "InternalError",
@@ -82,7 +84,7 @@ class TokenizerError(Exception):
     Attributes:
         message: For people. The wording may change.
         code: The gRPC status, such as "INVALID_ARGUMENT"; None if the client rejected the request
-            before it was sent.
+            before it was sent, or its answer.
         reason: Machine-readable, such as "UNKNOWN_ENCODING"; None for errors of gRPC or a proxy.
         metadata: Every value that the message quotes, by name; empty if there is none.
         item: The index of the failed batch item; None outside batches.
@@ -257,6 +259,12 @@ class BudgetTooSmall(RequestRejected, ValueError, reason="BUDGET_TOO_SMALL"):
     needed = _Fact(_whole, "The number of tokens that are needed.")
     budget = _Fact(_whole, "The number of tokens that are available.")
     byte_offset = _Fact(_whole, "Where the character of `split` starts, in bytes of the UTF-8.")
+
+
+class EstimateNotAllowed(RequestRejected, ValueError):
+    """The count of a chat is an estimate, and `allow_estimate` is not set."""
+
+    count = _Fact(_whole, "The estimate.")
 
 
 class Unauthenticated(RequestRejected, reason="UNAUTHENTICATED"):

@@ -29,6 +29,7 @@ MAX_ITEMS: Final = 1024
 #: The errors of a single item.
 OF_ONE_ITEM: Final = (
     errors.BudgetTooSmall,
+    errors.EstimateNotAllowed,
     errors.InputTooLarge,
     errors.InvalidChat,
     errors.InvalidUtf8,
@@ -125,7 +126,7 @@ class Batch(Prepared[Response, list[Plain]]):
     async def value(self, client: Any) -> list[Plain]:
         await self._run(client)
         return [
-            cast(Plain, _error(index, outcome)) or self._method.plain(outcome)
+            cast(Plain, self._error(index, outcome)) or self._method.plain(outcome)
             for index, outcome in enumerate(self._outcomes)
         ]
 
@@ -164,12 +165,20 @@ class Batch(Prepared[Response, list[Plain]]):
         """Add the outcomes of the next chunk."""
         if self._raises:
             for index, outcome in enumerate(outcomes, len(self._outcomes)):
-                error = _error(index, outcome)
+                error = self._error(index, outcome)
                 if error is not None:
                     raise error
         self._outcomes += outcomes
         if self._progress is not None:
             self._progress(len(self._outcomes))
+
+    def _error(self, index: int, outcome: Any) -> errors.TokenizerError | None:
+        if not isinstance(outcome, errors.TokenizerError):
+            error = error_of(outcome, index)
+            outcome = self._method.problem(outcome) if error is None else error
+        if isinstance(outcome, OF_ONE_ITEM):
+            outcome.item = index
+        return cast(errors.TokenizerError | None, outcome)
 
     async def _send_or_fail(self, client: Any, chunk: list[Item]) -> list[Any]:
         try:
@@ -269,11 +278,3 @@ def error_of(result: BatchResult, item: int | None = None) -> errors.TokenizerEr
     if not isinstance(result, BatchResult):
         raise TypeError(f"result must be that of a batch, not {type(result).__name__}")
     return from_item(result.error, item) if result.HasField("error") else None
-
-
-def _error(index: int, outcome: Any) -> errors.TokenizerError | None:
-    if not isinstance(outcome, errors.TokenizerError):
-        return error_of(outcome, index)
-    if isinstance(outcome, OF_ONE_ITEM):
-        outcome.item = index
-    return outcome

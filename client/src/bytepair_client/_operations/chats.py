@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final, Literal, Unpack, overload
 
@@ -17,7 +18,7 @@ from bytepair_client._arguments import (
     not_bytes,
 )
 from bytepair_client._call import Call, Method, Plain, Response, method
-from bytepair_client._errors import TokenizerError
+from bytepair_client._errors import EstimateNotAllowed, TokenizerError
 from bytepair_client._operations.batches import Batch, BatchOptions, Item
 from bytepair_client._operations.requests import EncodingOptions, prepared, set_field
 
@@ -47,6 +48,18 @@ _LISTS: Final = {
 _TOOL: Final = 'a definition such as {"type": "function", "function": {…}}, or its JSON'
 
 
+def _estimated(counted: chat_pb2.CountChatResponse | chat_pb2.CountChatResult) -> Any:
+    """The error for a count that is an estimate; None if it is exact."""
+    if counted.accuracy == chat_pb2.ACCURACY_EXACT:
+        return None
+    return EstimateNotAllowed(
+        f"the count of this chat, {counted.count}, is an estimate: no rule is published for its "
+        "tools or for the model that encoding names, or it has counted parts; allow_estimate=True "
+        "returns it",
+        metadata={"count": str(counted.count)},
+    )
+
+
 class ChatOptions(EncodingOptions, total=False):
     """Options of every method for chats; `count_chat` describes them."""
 
@@ -62,6 +75,7 @@ class ChatOptions(EncodingOptions, total=False):
 class ChatBatchOptions(ChatOptions, BatchOptions, total=False):
     """Options of `count_chat_batch`."""
 
+    allow_estimate: bool
     disallowed_special: DisallowedSpecial
 
 
@@ -72,13 +86,14 @@ def count_chat(
     format: str,  # noqa: A002
     tools: ChatTools = None,
     limit: int | None = None,
+    allow_estimate: bool = False,
     disallowed_special: DisallowedSpecial = (),
     **options: Unpack[ChatOptions],
 ) -> Call[chat_pb2.CountChatResponse, int]:
     """Count the tokens of a chat, control tokens included.
 
-    `with_raw_response` also says whether the count is exact or an estimate, by which rule, and the
-    count of each message.
+    `with_raw_response` returns estimates too. It also says whether the count is exact, by which
+    rule, and the count of each message.
 
     The other arguments are those of `count`.
 
@@ -87,6 +102,7 @@ def count_chat(
             The content is a string, a list of text parts, or None.
         format: The chat format of the model, such as "harmony"; `list_chat_formats` lists them.
         tools: As in OpenAI's API: {"type": "function", "function": {…}}, or JSON text.
+        allow_estimate: Whether to return a count that is not known to be exact.
         add_generation_prompt: Whether to count the start of the assistant's reply.
         continue_final_message: Whether the assistant's last message stays open.
         past_reasoning: Which earlier reasoning is dropped: "default" for the format's own rule, or
@@ -100,9 +116,12 @@ def count_chat(
             fails with FingerprintMismatch. "" for any.
     Returns:
         The number of tokens, at most `limit` + 1.
+    Raises:
+        EstimateNotAllowed: The count is an estimate.
     """
     own = {"format": format, "limit": limit, "disallowed_special": disallowed_special}
-    return _chat_call(COUNT_CHAT, defaults, messages, tools, **own, **options)
+    counting = COUNT_CHAT if allow_estimate else replace(COUNT_CHAT, problem=_estimated)
+    return _chat_call(counting, defaults, messages, tools, **own, **options)
 
 
 def encode_chat(
@@ -227,7 +246,9 @@ def count_chat_batch(
         return Item(value, message, message.ByteSize())
 
     options["format"] = format
-    return Batch(BATCH_COUNT_CHAT, one, ([], []), "chats", chats, measured, defaults, **options)
+    estimates = options.get("allow_estimate", False)
+    counting = BATCH_COUNT_CHAT if estimates else replace(BATCH_COUNT_CHAT, problem=_estimated)
+    return Batch(counting, one, ([], []), "chats", chats, measured, defaults, **options)
 
 
 def _chat(chat: ChatMessages | Mapping[str, Any]) -> _Chat:
