@@ -1,4 +1,4 @@
-"""The image's pinned packages are the dependencies of the distributions."""
+"""The image's pinned packages are the dependencies of the distributions; each has the licence."""
 
 from __future__ import annotations
 
@@ -51,3 +51,10 @@ def test_every_pin_has_hashes_and_names_no_registry(file: str) -> None:
         if "==" in previous:
             assert "--hash=sha256:" in line, previous
     assert "://" not in text
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_distribution_has_the_licence(part: str) -> None:
+    """Build backends put it into wheels and source distributions, from the folder alone."""
+    licence = (ROOT / "LICENSE").read_bytes()
+    assert (ROOT / part / "LICENSE").read_bytes() == licence
