@@ -48,6 +48,13 @@ _LISTS: Final = {
 _TOOL: Final = 'a definition such as {"type": "function", "function": {…}}, or its JSON'
 
 
+def _counting(method: Method[Response, int], allow_estimate: bool) -> Method[Response, int]:
+    """The method, whose estimates are errors unless they are allowed."""
+    if not isinstance(allow_estimate, bool):
+        raise TypeError(f"allow_estimate must be a bool, not {type(allow_estimate).__name__}")
+    return method if allow_estimate else replace(method, problem=_estimated)
+
+
 def _estimated(counted: chat_pb2.CountChatResponse | chat_pb2.CountChatResult) -> Any:
     """The error for a count that is an estimate; None if it is exact."""
     if counted.accuracy == chat_pb2.ACCURACY_EXACT:
@@ -120,8 +127,7 @@ def count_chat(
         EstimateNotAllowed: The count is an estimate.
     """
     own = {"format": format, "limit": limit, "disallowed_special": disallowed_special}
-    counting = COUNT_CHAT if allow_estimate else replace(COUNT_CHAT, problem=_estimated)
-    return _chat_call(counting, defaults, messages, tools, **own, **options)
+    return _chat_call(_counting(COUNT_CHAT, allow_estimate), defaults, messages, tools, **own, **options)
 
 
 def encode_chat(
@@ -246,8 +252,7 @@ def count_chat_batch(
         return Item(value, message, message.ByteSize())
 
     options["format"] = format
-    estimates = options.get("allow_estimate", False)
-    counting = BATCH_COUNT_CHAT if estimates else replace(BATCH_COUNT_CHAT, problem=_estimated)
+    counting = _counting(BATCH_COUNT_CHAT, options.get("allow_estimate", False))
     return Batch(counting, one, ([], []), "chats", chats, measured, defaults, **options)
 
 
