@@ -33,6 +33,7 @@ from support.serving import RunningServer, write_config
 from support.shell import Shell
 
 TOOLS = [{"type": "function", "function": {"name": "f", "description": "d", "parameters": {}}}]
+CALL = {"name": "f", "arguments": "{}"}
 CHAT: list[dict[str, Any]] = [
     {"role": "system", "content": [{"type": "system_content", "reasoning_effort": "Low"}]},
     {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
@@ -229,20 +230,22 @@ def test_the_formats_are_described(server: RunningServer) -> None:
         ({"role": b"user"}, "role must be a string"),
         ({"role": "user", "content": 3}, "content must be a string, or"),
         (
-            {"role": "user", "content": [{"type": "text", "text": b"a"}]},
-            "content must be a string, or",
+            {"role": "user", "content": ["a", {"type": "text", "text": b"a"}]},
+            "content[1]: content must be a string, or",
         ),
         (
             {"role": "user", "content": {"type": "text", "text": "a"}},
             "content must be a string, or",
         ),
-        ({"role": "user", "content": [{"text": "a"}]}, "content must be a string, or"),
+        ({"role": "user", "content": [{"text": "a"}]}, "content[0]: content must be a string, or"),
         (
             {"role": "user", "content": [{"type": "counted_tokens", "tokens": -5}]},
-            'content must be a string, or a list of parts such as {"type": "text", "text": "…"}, '
+            'content[0]: content must be a string, or a list of parts such as {"type": "text", '
+            '"text": "…"}, '
             'or {"type": "counted_tokens", "tokens": N} where N is 0 or more',
         ),
         ({"role": "user", "content": "\ud800"}, "content holds a lone surrogate"),
+        ({"role": "user", "content": ["a", "\ud800"]}, "content[1] holds a lone surrogate"),
         ({"role": "user", "name": 5}, "name must be a string"),
         ({"role": "user", "name": []}, "name must be a string"),
         ({"role": "user", "name": b"a"}, "name must be a string"),
@@ -257,9 +260,9 @@ def test_the_formats_are_described(server: RunningServer) -> None:
         (
             {
                 "role": "assistant",
-                "tool_calls": [{"type": "custom", "name": "f", "arguments": "{}"}],
+                "tool_calls": [CALL, {"type": "custom", "name": "f", "arguments": "{}"}],
             },
-            "tool_calls must be a list of calls",
+            "tool_calls[1]: tool_calls must be a list of calls",
         ),
         ({"role": "assistant", "tool_calls": {"name": "f"}}, "tool_calls must be a list of calls"),
         (
@@ -267,15 +270,15 @@ def test_the_formats_are_described(server: RunningServer) -> None:
                 "role": "assistant",
                 "tool_calls": [{"function": {"name": None, "arguments": "{}"}}],
             },
-            "tool_calls must be a list of calls",
+            "tool_calls[0]: tool_calls must be a list of calls",
         ),
         (
             {"role": "assistant", "tool_calls": [{"name": b"f", "arguments": "{}"}]},
-            "tool_calls must be a list of calls",
+            "tool_calls[0]: tool_calls must be a list of calls",
         ),
         (
             {"role": "assistant", "tool_calls": [{"id": b"i", "name": "f", "arguments": "{}"}]},
-            "tool_calls must be a list of calls",
+            "tool_calls[0]: tool_calls must be a list of calls",
         ),
         ({"role": "user", "mood": "a"}, "unknown field 'mood'"),
     ],

@@ -127,7 +127,9 @@ def count_chat(
         EstimateNotAllowed: The count is an estimate.
     """
     own = {"format": format, "limit": limit, "disallowed_special": disallowed_special}
-    return _chat_call(_counting(COUNT_CHAT, allow_estimate), defaults, messages, tools, **own, **options)
+    return _chat_call(
+        _counting(COUNT_CHAT, allow_estimate), defaults, messages, tools, **own, **options
+    )
 
 
 def encode_chat(
@@ -348,10 +350,19 @@ def _set_message(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> str:
             else:
                 return "reasoning and reasoning_content name the same text, and differ"
         except UnicodeEncodeError:
-            return f"{field} holds a lone surrogate"
+            return f"{_path(wire, field, value)} holds a lone surrogate"
         except (TypeError, ValueError, AttributeError, KeyError):
-            return f"{field} must be {_LISTS.get(field, 'a string')}"
+            path = _path(wire, field, value)
+            at_fault = "" if path == field else f"{path}: "
+            return f"{at_fault}{field} must be {_LISTS.get(field, 'a string')}"
     return ""
+
+
+def _path(wire: chat_pb2.ChatMessage, field: str, value: Any) -> str:
+    """The part or call that was set last, or the field if that is no list."""
+    is_list = field in _LISTS and not isinstance(value, _NO_LIST)
+    number = len(getattr(wire, field)) if is_list else 0
+    return f"{field}[{number - 1}]" if number else field
 
 
 def _set_content(wire: chat_pb2.ChatMessage, content: Any) -> None:
@@ -371,12 +382,13 @@ def _set_content(wire: chat_pb2.ChatMessage, content: Any) -> None:
 
 def _set_tool_calls(wire: chat_pb2.ChatMessage, calls: Any) -> None:
     for call in calls:
+        added = wire.tool_calls.add()
         if call.get("type") not in (None, "function"):
             raise ValueError("another kind of call")
         function = call.get("function", call)
         arguments = function["arguments"]
         if not isinstance(arguments, str):
             arguments = json.dumps(arguments, ensure_ascii=False)
-        call_id = not_bytes(call.get("id") or "")
-        added = wire.tool_calls.add(id=call_id, arguments_json=arguments)
-        added.name = not_bytes(function["name"])  # unlike add(), this rejects None
+        added.id = not_bytes(call.get("id") or "")
+        added.name = not_bytes(function["name"])
+        added.arguments_json = arguments
