@@ -8,7 +8,7 @@ use tokio_rustls::rustls::AlertDescription as Alert;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{
-    NoClientAuth, WebPkiClientVerifier, danger::ClientCertVerifier,
+    NoClientAuth, NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier,
 };
 use tokio_rustls::rustls::{CertificateError, Error, InvalidMessage};
 use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto::ring};
@@ -51,6 +51,12 @@ pub fn acceptor(files: &Files) -> Result<TlsAcceptor, String> {
         .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key)
         .map_err(|error| format!("tls_cert_file and tls_key_file: {error}"))?;
+    if files.client_authorities.is_some() {
+        // A session that is resumed does not verify the client's certificate again, which may have
+        // expired.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+    }
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }

@@ -140,3 +140,26 @@ def test_a_handshake_that_takes_too_long_is_counted(folder: Path) -> None:
         line = server.wait_for_log("a TLS handshake failed")
         assert line["reason"] == "it took longer than handshake_seconds"
         assert server.metric(METRIC, reason="timeout") == 1
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_session_is_not_resumed_where_certificates_are_required(
+    server: RunningServer, authority: Authority, folder: Path, version: ssl.TLSVersion
+) -> None:
+    """Its certificate would not be verified again, even once it has expired."""
+    authority.client(dns=["a.example"]).write(folder, "client.pem", "client-key.pem")
+    context = ssl.create_default_context(cadata=authority.pem.decode())
+    context.load_cert_chain(folder / "client.pem", folder / "client-key.pem")
+    context.minimum_version = context.maximum_version = version
+    session = None
+    for _ in range(2):
+        with (
+            http2.connection(server.target, hello=b"", seconds=START_SECONDS) as link,
+            context.wrap_socket(
+                link.dup(), server_hostname="localhost", session=session
+            ) as encrypted,
+        ):
+            encrypted.sendall(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+            assert encrypted.recv(1 << 12)  # with TLS 1.3, tickets come before
+            assert not encrypted.session_reused
+            session = encrypted.session
