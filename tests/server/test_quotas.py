@@ -47,6 +47,7 @@ from support.streaming import (
 CALLERS = (
     *("free", "requests", "streamed", "under", "exact", "over", "large", "batch", "open", "busy"),
     *("paced", "grouped", "threaded", "pieces", "json", "reset", "invalid"),
+    *("unread", "waiting", "empty"),
 )
 #: Rates so low that no quota refills within a test.
 SLOW = 0.001
@@ -74,12 +75,17 @@ open_streams = 2
 concurrent_requests = 1
 [quotas.reset]
 concurrent_requests = 1
+[quotas.waiting]
+concurrent_requests = 1
+[quotas.empty]
+input_bytes_per_second = {SLOW}
+input_burst_bytes = 60
 [quotas.paced]
 input_bytes_per_second = 1000
 input_burst_bytes = 100
 """ + "".join(
     f"[quotas.{name}]\ninput_bytes_per_second = {SLOW}\ninput_burst_bytes = 1000\n"
-    for name in ("under", "exact", "over", "large", "threaded", "batch", "pieces", "json")
+    for name in ("under", "exact", "over", "large", "threaded", "unread", "batch", "pieces", "json")
 )
 
 
@@ -187,7 +193,9 @@ def test_a_call_beyond_the_byte_quota_is_rejected_and_charged_nothing(
     limited.stub.Count(sized(400), **with_key("over"))
 
 
-@pytest.mark.parametrize(("caller", "size"), [("large", 5_000), ("threaded", 100_000)])
+@pytest.mark.parametrize(
+    ("caller", "size"), [("large", 5_000), ("threaded", 100_000), ("unread", 300_000)]
+)
 def test_a_call_larger_than_the_burst_is_accepted_once_and_leaves_a_debt(
     limited: RunningServer, caller: str, size: int
 ) -> None:
@@ -236,6 +244,18 @@ def test_each_message_of_a_stream_is_charged(limited: RunningServer) -> None:
     refused(limited, "pieces", 20)
 
 
+def test_an_empty_message_of_a_stream_is_charged_a_byte(limited: RunningServer) -> None:
+    talk = Talk(lambda m: limited.stub.EncodeStream(m, **with_key("empty")))
+    config = encode_config()
+    talk.say(config)
+    for _ in range(20):
+        talk.say(EncodeRequest())
+    left = 40 - config.ByteSize()
+    refused(limited, "empty", left + 1)
+    limited.stub.Count(sized(left), **with_key("empty"))
+    talk.cancel()
+
+
 @pytest.mark.slow
 def test_a_stream_beyond_its_quota_waits_without_loss_while_calls_are_rejected(
     limited: RunningServer,
@@ -261,6 +281,23 @@ def test_a_stream_beyond_its_quota_waits_without_loss_while_calls_are_rejected(
 def test_an_answered_call_no_longer_counts_as_concurrent(limited: RunningServer) -> None:
     for size in (20, 20, 100_000, 100_000, 20):
         limited.stub.Count(sized(size), **with_key("busy"))
+
+
+def test_a_call_counts_as_concurrent_while_it_holds_a_slot_for_its_message(
+    limited: RunningServer, pytestconfig: pytest.Config
+) -> None:
+    """Otherwise one caller could hold all slots by messages that never come."""
+    if pytestconfig.getoption("--transport") == "grpcio":
+        pytest.skip("it reads messages before their calls are admitted")
+    with connection(limited.target) as link:
+        begun = frame(DATA, 0, 1, message(b"", length=1_000_000))
+        link.sendall(frame(HEADERS, END_HEADERS, 1, headers("Count", key="waiting")) + begun)
+        limited.wait_for_metric("bytepair_in_flight", 1)
+        failed = refused(limited, "waiting", 20)
+        assert failed.metadata == {"quota": "concurrent_requests", "limit": "1"}
+        refused(limited, "waiting", 300_000)
+    limited.wait_for_metric("bytepair_in_flight", 0)
+    limited.stub.Count(sized(20), **with_key("waiting"))
 
 
 class Clock:
@@ -318,6 +355,25 @@ def test_a_call_rejected_by_one_quota_uses_up_no_other() -> None:
         quota.enter(41)
     quota.enter(40)
     quota.leave()
+    quota.leave()
+    with pytest.raises(QuotaExceeded, match="requests_per_second"):
+        quota.enter(0)
+
+
+def test_a_message_that_is_read_later_is_charged_or_its_request_is_not() -> None:
+    table = QuotaTable(
+        requests_per_second=SLOW,
+        request_burst=2,
+        input_bytes_per_second=SLOW,
+        input_burst_bytes=100,
+    )
+    quota = Quota(table, QuotaStore().account("a"), Clock())
+    quota.enter(0)
+    quota.charge_message(60)
+    quota.enter(0)
+    with pytest.raises(QuotaExceeded, match="input_bytes"):
+        quota.charge_message(41)
+    quota.enter(40)
     with pytest.raises(QuotaExceeded, match="requests_per_second"):
         quota.enter(0)
 

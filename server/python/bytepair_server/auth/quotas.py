@@ -78,7 +78,7 @@ class Quota:
         """Start a request, or a stream, which counts as one request; `leave` must follow.
 
         Args:
-            size: Bytes of its message. A stream has none yet, but a debt has to be paid first.
+            size: Bytes of its message; 0 if it is not read yet. A debt has to be paid first.
             is_stream: Whether it is a stream.
         Raises:
             QuotaExceeded: A quota is used up. Nothing is charged.
@@ -103,6 +103,21 @@ class Quota:
     def leave(self, *, is_stream: bool = False) -> None:
         """End a request or a stream."""
         self._account.leave(_STREAMS if is_stream else _REQUESTS)
+
+    def charge_message(self, size: int) -> None:
+        """Charge the bytes of a request's message, which was read after `enter`.
+
+        Raises:
+            QuotaExceeded: The quota of bytes is used up. The request is no longer charged.
+        """
+        if self._bytes is None:
+            return
+        with self._account.lock:
+            if delay := self._bytes.wait(size):
+                if self._requests is not None:
+                    self._requests.take(-1)
+                raise _exceeded("input_bytes_per_second", self._bytes, delay)
+            self._bytes.take(size)
 
     def charge(self, size: int) -> None:
         """Charge the bytes of a stream's message. The account may go into debt."""

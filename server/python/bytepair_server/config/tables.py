@@ -69,7 +69,7 @@ class QuotaTable(BaseModel):
         request_burst: Capacity of the token bucket, in calls; one second's rate if None.
         input_bytes_per_second: Bytes of request messages, in the long run.
         input_burst_bytes: Capacity of the token bucket, in bytes; one second's rate if None.
-        concurrent_requests: Calls that are being answered, without streams.
+        concurrent_requests: Calls that are being read or answered, without streams.
         open_streams: Streams that are open.
     """
 

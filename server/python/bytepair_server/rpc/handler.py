@@ -130,7 +130,11 @@ class UnaryHandlers:
                 limits.check("message", incoming.size, shared.settings.max_message_bytes, "bytes")
             slot = await limiter.admit(call, incoming.size, incoming.time_remaining())
             try:
+                if entered is None and (quota := shared.quotas.of(call.caller)) is not None:
+                    quota.enter(0 if raw is None else len(raw))
+                    entered = quota
                 if raw is None:
+                    # The slot is held meanwhile, so the call counts as one already.
                     try:
                         raw = await slot.read(incoming.read())
                     except UnreadableMessage as error:
@@ -138,13 +142,12 @@ class UnaryHandlers:
                         if incoming.is_json and limit[1] > json.MAX_BYTES:
                             limit = ("request", json.MAX_BYTES, "bytes of JSON")
                         raise limits.unreadable(error, *limit) from None
-                if raw is None:
-                    raise InvalidField("request", "the message is missing")
+                    if raw is None:
+                        raise InvalidField("request", "the message is missing")
+                    if entered is not None:
+                        entered.charge_message(len(raw))
                 if not limiter.is_open:
                     await limiter.wait_until_open()
-                if entered is None and (quota := shared.quotas.of(call.caller)) is not None:
-                    quota.enter(len(raw))
-                    entered = quota
                 size, is_json = len(raw), incoming.is_json
                 answer = await shared.executor.run(
                     call.fairness_key, size, self._answer, method, raw, call, is_json

@@ -204,7 +204,7 @@ class StreamHandlers:
                 raise
             stream.active_at = now()
             if quota is not None and raw is not None:
-                quota.charge(len(raw))
+                quota.charge(max(1, len(raw)))  # an empty one costs time too
             try:
                 if taken:
                     answer = taken.pop()
