@@ -134,6 +134,7 @@ def test_authorities_can_be_rotated(tmp_path: Path, authority: Authority) -> Non
         (["[callers.a]", "certificates = ['a.example']"], "must be 'dns:' and a host name"),
         (["[callers.a]", "certificates = ['dns:*.example']"], "without wildcard"),
         (["[callers.default]"], "'default' is reserved"),
+        (['[callers."(other)"]'], "'(other)' is reserved"),
         (['[callers.""]'], "callers: '' is not a printable name"),
         (["[callers.a]", "group = 'g'"], "there is neither [ceiling.g] nor [quotas.g]"),
         (["[callers.a]"], "has neither certificates nor an entry in api_keys_file"),

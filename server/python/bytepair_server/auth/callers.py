@@ -24,6 +24,7 @@ from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.settings import Settings
 from bytepair_server.config.tables import CallerTable
 from bytepair_server.errors import Unauthenticated
+from bytepair_server.shared.metrics import OTHER
 
 #: The table in `ceiling` and `quotas` for callers without their own or a group's table.
 DEFAULT_CALLER: Final = "default"
@@ -182,7 +183,7 @@ def load(settings: Settings, base_dir: Path) -> Callers:
         ConfigurationError: The settings contradict each other, or the key file is invalid.
     """
     groups = {table.group for table in settings.callers.values() if table.group is not None}
-    reserved, keys = {ANONYMOUS, DEFAULT_CALLER}, None
+    reserved, keys = {ANONYMOUS, DEFAULT_CALLER, OTHER}, None
     file = base_dir / (settings.api_keys_file or "")
     if settings.api_keys_file is not None:
         keys = api_keys.read(file, reserved)
