@@ -62,8 +62,10 @@ def main() -> None:
     arguments = parser.parse_args()
     folder = Path("build/fuzz") / arguments.target
     folder.mkdir(parents=True, exist_ok=True)
+    run = TARGETS[arguments.target]
     for number, seed in enumerate(seeds(arguments.target)):
         (folder / f"seed-{number}").write_bytes(seed)
+        run(seed)  # what the first run loads would count against libFuzzer's limit for one
     options = [
         f"-max_total_time={arguments.seconds}",
         f"-artifact_prefix={folder.parent}/crash-{arguments.target}-",
@@ -72,7 +74,7 @@ def main() -> None:
         "-print_final_stats=1",
         "-verbosity=1",
     ]
-    atheris.Setup([sys.argv[0], *options, str(folder)], TARGETS[arguments.target])
+    atheris.Setup([sys.argv[0], *options, str(folder)], run)
     atheris.Fuzz()
 
 
