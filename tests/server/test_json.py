@@ -70,6 +70,7 @@ def parsed_by_protobuf(raw: bytes, request_class: type[Message]) -> bytes | None
 @example([("ids", [1, 2**32])], tokenizer_pb2.DecodeRequest)
 @example([("ids", [1, 2.0, "3"])], tokenizer_pb2.DecodeRequest)
 @example([("limit", 0)], tokenizer_pb2.CountRequest)
+@example([("text", None)], tokenizer_pb2.CountRequest)
 @example([("limit", "+9007199254740993")], tokenizer_pb2.CountRequest)
 @example([("text", "\ud800")], tokenizer_pb2.CountRequest)
 def test_json_requests_are_parsed_as_protobuf_parses_them(
