@@ -30,8 +30,8 @@ FACTS: dict[str, tuple[dict[str, str], dict[str, object]]] = {
         {"encoding": "x", "format": "y", "expected": "sha256:1", "actual": "sha256:2"},
     ),
     "SPECIAL_TOKEN_IN_TEXT": (
-        {"token": "<|a|>", "byte_offset": "12", "index": "3"},
-        {"token": "<|a|>", "byte_offset": 12, "index": 3},
+        {"token": "<|a|>", "byte_offset": "12", "index": "3", "field": "content"},
+        {"token": "<|a|>", "byte_offset": 12, "index": 3, "field": "content"},
     ),
     "UNKNOWN_TOKEN_ID": (
         {"encoding": "x", "id": "7", "index": "3"},

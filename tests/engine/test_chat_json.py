@@ -27,7 +27,7 @@ def test_text_that_is_no_json_for_every_reader_is_rejected(text: str) -> None:
     call = {"name": "f", "arguments": text}
     with pytest.raises(InvalidChat) as caught:
         read_messages([{"role": "assistant", "tool_calls": [call]}])
-    assert (caught.value.field, caught.value.rule) == ("tool_calls", "not_json")
+    assert (caught.value.field, caught.value.rule) == ("tool_calls[0].arguments", "not_json")
 
 
 CALL = {"name": "f", "arguments": "{}"}

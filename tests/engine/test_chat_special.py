@@ -19,6 +19,7 @@ from bytepair_engine.chat.counting import count_texts
 from support.chats import encoding_for
 
 TOKEN = "<|endoftext|>"
+CALLED = [{"name": "f", "arguments": "{}"}]
 CALLS: list[Any] = [
     count_chat,
     partial(count_chat, limit=90),
@@ -33,7 +34,7 @@ def test_the_error_names_the_message(name: str, call: Any) -> None:
     """The offset is that in the content, also where the format joins it with other texts."""
     chat = [{"role": "system", "content": "s"}, {"role": "user", "content": ["né", f"!{TOKEN}"]}]
     how: Any = {"encoding": encoding_for(name), "format": name, "disallowed_special": "all"}
-    with pytest.raises(SpecialTokenFound, match=r"^message 1: .* at byte 4; ") as caught:
+    with pytest.raises(SpecialTokenFound, match=r"^message 1: content: .* at byte 4; ") as caught:
         call(chat, **how)
     found = caught.value
     assert (found.token, found.byte_offset, found.index) == (TOKEN, 4, 1)
@@ -53,15 +54,56 @@ def test_a_message_is_named_by_its_index_in_the_whole_chat() -> None:
         fit_chat(chat, 40, **how, pinned=[1], min_last_turns=0, disallowed_special={TOKEN})
 
 
-def test_a_token_in_another_field_has_the_index_of_its_message_and_in_a_tool_none() -> None:
-    calls: Any = [{"id": "1", "function": {"name": TOKEN, "arguments": "{}"}}]
-    tool: Any = {"name": "f", "description": TOKEN}
-    answers: Any = {1: {"tool_calls": calls}, None: {"content": "a"}}
-    for index, answer in answers.items():
-        chat: Any = [{"role": "user", "content": "q"}, {"role": "assistant", **answer}]
+@pytest.mark.parametrize(
+    ("message", "tool", "index", "field", "offset"),
+    [
+        (
+            {"tool_calls": [{"name": "é" + TOKEN, "arguments": "{}"}]},
+            "",
+            1,
+            "tool_calls[0].name",
+            2,
+        ),
+        ({"reasoning": TOKEN, "tool_calls": CALLED}, "", 1, "reasoning", 0),
+        ({"content": ""}, TOKEN, 1, "tools", 30),
+        ({"content": ""}, TOKEN.replace("<", r"\u003c"), 1, "tools", 63),
+    ],
+)
+def test_a_token_outside_content_is_found_by_its_path(
+    message: Any, tool: str, index: int, field: str, offset: int
+) -> None:
+    chat: Any = [{"role": "user", "content": "q"}, {"role": "assistant", **message}]
+    tools = ['{"name": "f"}', f'{{"name": "f", "description": "{tool}"}}']
+    for call in CALLS:
         with pytest.raises(SpecialTokenFound) as caught:
-            encode_chat(chat, encoding=encoding_for("harmony"), format="harmony", tools=[tool])
-        assert caught.value.index == index
+            call(
+                chat,
+                encoding=encoding_for("harmony"),
+                format="harmony",
+                tools=tools,
+                disallowed_special="all",
+            )
+        found = caught.value
+        assert (found.index, found.field, found.byte_offset) == (index, field, offset)
+        assert "allowed_special=" not in str(found).replace("disallowed_special=", "")
+
+
+def test_a_token_in_a_structured_part_is_found_by_its_path() -> None:
+    part = {"type": "developer_content", "instructions": TOKEN}
+    chat: Any = [{"role": "developer", "content": ["a", part]}]
+    with pytest.raises(SpecialTokenFound) as caught:
+        encode_chat(chat, encoding=encoding_for("harmony"), format="harmony")
+    assert (caught.value.index, caught.value.field) == (0, "content[1]")
+
+
+def test_a_token_of_two_messages_is_in_none() -> None:
+    """Here the format writes a system message and the next one as one text."""
+    chat = [{"role": "system", "content": TOKEN[:5]}, {"role": "user", "content": TOKEN[5:]}]
+    tokens = [TOKEN[:5] + "\n\n" + TOKEN[5:]]
+    encoding = extend_encoding(encoding_for("gemma"), tokens, name="own")
+    with pytest.raises(SpecialTokenFound, match=r"^chat: messages: ") as caught:
+        encode_chat(chat, encoding=encoding, format="gemma")
+    assert (caught.value.index, caught.value.field) == (None, "messages")
 
 
 def test_count_texts_leaves_the_error_to_count_chat() -> None:

@@ -28,6 +28,7 @@ CHAT: list[dict[str, Any]] = [
     {"role": "user", "content": "and?"},
 ]
 TOO_MANY = chat_pb2.ContentPart(counted_tokens=(1 << 40) + 1)
+IS_JSON = chat_pb2.ToolCall(name="f", arguments_json="{}")
 NO_JSON = chat_pb2.ToolCall(name="f", arguments_json="{")
 #: Three turns of text alone, which the server parses by itself.
 PLAIN: list[dict[str, Any]] = [
@@ -244,14 +245,14 @@ def test_an_estimated_count_is_marked_as_such(chats: RunningServer) -> None:
             {"index": "0", "field": "role", "rule": "role_unknown"},
         ),
         (
-            {"messages": [chat_pb2.ChatMessage(role="user", content=[TOO_MANY])]},
+            {"messages": [chat_pb2.ChatMessage(role="user", content=[{"text": ""}, TOO_MANY])]},
             "INVALID_CHAT",
-            {"index": "0", "field": "content", "rule": "counted_tokens_too_large"},
+            {"index": "0", "field": "content[1]", "rule": "counted_tokens_too_large"},
         ),
         (
-            {"messages": [chat_pb2.ChatMessage(role="assistant", tool_calls=[NO_JSON])]},
+            {"messages": [chat_pb2.ChatMessage(role="assistant", tool_calls=[IS_JSON, NO_JSON])]},
             "INVALID_CHAT",
-            {"index": "0", "field": "tool_calls", "rule": "not_json"},
+            {"index": "0", "field": "tool_calls[1].arguments", "rule": "not_json"},
         ),
         ({"tools": [chat_pb2.Tool(json="{")]}, "INVALID_CHAT", {"rule": "not_json"}),
         ({"tools": [chat_pb2.Tool(json='"\\ud800"')]}, "INVALID_CHAT", {"rule": "not_json"}),
@@ -282,6 +283,8 @@ def test_an_invalid_chat_is_named_by_its_reason(
     assert metadata.items() <= dict(info.metadata).items()
     if reason == "INVALID_OPTION":
         assert info.field == metadata["field"]
+    if metadata.get("rule") == "not_json" and "field" in metadata:
+        assert info.field == "messages[0].tool_calls[1].arguments_json"
 
 
 def test_json_that_is_nested_too_deeply_is_said_to_be(chats: RunningServer) -> None:
@@ -356,10 +359,36 @@ def test_a_control_token_in_text_is_rejected_with_its_message(
     failed.append(failure(stub(chats).FitChat, fitting))
     for info in failed:
         assert info.reason == "SPECIAL_TOKEN_IN_TEXT"
-        assert info.metadata == {"token": token, "byte_offset": "2", "index": "1"}
-        assert info.message.startswith("message 1: the text contains the special token")
+        found = {"token": token, "byte_offset": "2", "index": "1", "field": "content"}
+        assert info.metadata == found
+        assert info.message.startswith("message 1: content: the text contains the special token")
         assert "allowed_special" not in info.message.replace("disallowed_special", "")
-        assert info.field == "messages[1]"
+        assert info.field == "messages[1].content"
+
+
+def test_a_control_token_outside_content_is_rejected_with_its_path(chats: RunningServer) -> None:
+    call = chat_pb2.ToolCall(name="f", arguments_json='{"é": "<|end|>"}')
+    calling = chat_pb2.ChatMessage(role="assistant", tool_calls=[IS_JSON, call])
+    tools = [
+        chat_pb2.Tool(json=f'{{"name":"f","description":"{text}"}}') for text in ("", "<|end|>")
+    ]
+    given: dict[str, Any] = {"encoding": "o200k_harmony", "format": "harmony"}
+    cases: list[tuple[dict[str, Any], str, str, str]] = [
+        (
+            {"messages": [calling]},
+            "tool_calls[1].arguments",
+            "8",
+            "messages[0].tool_calls[1].arguments_json",
+        ),
+        ({"tools": tools}, "tools", "27", "tools[1]"),
+    ]
+    for chat, field, offset, path in cases:
+        info = failure(stub(chats).EncodeChat, chat_pb2.EncodeChatRequest(**given, **chat))
+        index = "1" if field == "tools" else "0"
+        found = {"token": "<|end|>", "byte_offset": offset, "index": index, "field": field}
+        assert info.metadata == found
+        assert info.field == path
+        assert "allowed_special" not in info.message.replace("disallowed_special", "")
 
 
 @pytest.mark.slow

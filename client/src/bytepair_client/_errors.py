@@ -175,7 +175,10 @@ class SpecialTokenInText(RequestRejected, ValueError, reason="SPECIAL_TOKEN_IN_T
 
     token = _Fact(str, "The special token.")
     byte_offset = _Fact(_whole, "Where it starts, in bytes of the text's UTF-8.")
-    index = _Fact(_whole, "In a chat the index of the message whose content is the text.")
+    index = _Fact(
+        _whole, 'In a chat the index of the message, or of the tool if `field` is "tools".'
+    )
+    field = _Fact(str, 'In a chat the path of the text, such as "content".')
 
 
 class UnknownTokenId(RequestRejected, LookupError, reason="UNKNOWN_TOKEN_ID"):
@@ -242,7 +245,7 @@ class InvalidChat(RequestRejected, ValueError, reason="INVALID_CHAT"):
     index = _Fact(
         _whole, 'The index of the message, or of the tool if `field` begins with "tools".'
     )
-    field = _Fact(str, "The invalid field.")
+    field = _Fact(str, 'The path of the invalid field, such as "tool_calls[1].arguments".')
     rule = _Fact(str, 'The rule that is broken, such as "role_unknown".')
 
 

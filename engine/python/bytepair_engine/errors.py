@@ -83,24 +83,40 @@ class SpecialTokenFound(BytepairError, ValueError):
     Attributes:
         token: The special token.
         byte_offset: Its start, in bytes of the text's UTF-8.
-        index: In a chat the index of the message that has the text; None for other texts.
+        index: In a chat the index of the message that has the text, or of the tool if `field` is
+            "tools"; None for other texts.
+        field: In a chat the path of the text: "content" for all text parts of a message together,
+            "tool_calls[1].name", "tools" for a tool's JSON; or "messages" if the format joined the
+            token from several texts. "" for other texts.
     """
 
-    def __init__(self, token: str, byte_offset: int, index: int | None = None) -> None:
-        super().__init__(token, byte_offset, index)
+    def __init__(
+        self, token: str, byte_offset: int, index: int | None = None, field: str = ""
+    ) -> None:
+        super().__init__(token, byte_offset, index, field)
         self.token = token
         self.byte_offset = byte_offset
         self.index = index
+        self.field = field
 
     def __str__(self) -> str:
         found = f"the text contains the special token {self.token!r} at byte {self.byte_offset}; "
-        if self.index is not None:
-            return f"message {self.index}: {found}disallowed_special=() encodes it as ordinary text"
+        if self.field:
+            return (
+                f"{in_chat(self.index, self.field)}: {found}disallowed_special=() encodes it as "
+                "ordinary text"
+            )
         return (
             f"{found}remove it from disallowed_special, such as by disallowed_special=(), to "
             f'encode it as ordinary text; if that is "all", allowed_special={{{self.token!r}}} '
             "allows it"
         )
+
+
+def in_chat(index: int | None, field: str) -> str:
+    """Return where a field of a chat is, for messages of errors."""
+    kind = "tool" if field.startswith("tools") else "message"
+    return f"{'chat' if index is None else f'{kind} {index}'}: {field}"
 
 
 class InvalidUnicode(BytepairError, ValueError):

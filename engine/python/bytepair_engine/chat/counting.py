@@ -5,15 +5,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, Final
 
 from bytepair_engine.backends.interface import Text
+from bytepair_engine.chat import json_text
 from bytepair_engine.chat.costs import DEFAULT_OPTIONS, Costs, costs_of, is_plain
 from bytepair_engine.chat.errors import InvalidChat
 from bytepair_engine.chat.format import Accuracy, Chat, ChatFormat
 from bytepair_engine.chat.layout import FRAME, TOOLS, Control, Layout, Run
-from bytepair_engine.chat.messages import Message, Tool, read_messages, read_tools
+from bytepair_engine.chat.messages import Message, Structured, Tool, read_messages, read_tools
 from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.chat.registry import get_chat_format
 from bytepair_engine.encoding import Encoding, check_encoding
@@ -111,7 +111,7 @@ def count_chat(
             return _result(chosen, chat, [0, 0], limit)
         counts = Counter(chosen, encoding, disallowed_special).counts(chat)
     except SpecialTokenFound as error:
-        raise in_message(error, chat, encoding, disallowed_special) from None
+        raise located(error, chat, tools, encoding, disallowed_special) from None
     return _result(chosen, chat, counts, None)
 
 
@@ -201,19 +201,39 @@ def exceeds(
     return rest < 0
 
 
-def in_message(
-    error: SpecialTokenFound, chat: Chat, encoding: Encoding, disallowed_special: SpecialTokens
+def located(
+    error: SpecialTokenFound,
+    chat: Chat,
+    tools: Tools,
+    encoding: Encoding,
+    disallowed_special: SpecialTokens,
 ) -> SpecialTokenFound:
-    """Return the error of the first message with a disallowed special token in its content or
-    another text; `error` if none has: then the token is in a tool."""
+    """Return the error of the first text of the chat with a disallowed special token."""
+    for index, field, text in _texts(chat, tools):
+        try:
+            encoding.count(text, limit=0, disallowed_special=disallowed_special)
+        except SpecialTokenFound as found:
+            return SpecialTokenFound(found.token, found.byte_offset, index, field)
+    return SpecialTokenFound(error.token, error.byte_offset, None, "messages")
+
+
+def _texts(chat: Chat, tools: Tools) -> Iterator[tuple[int, str, str]]:
+    """Yield the index of a message or tool, the path of each of its texts, and the text."""
     for index, message in enumerate(chat.messages):
-        others = [field for field in message[2:] if isinstance(field, str)]
-        for text in (message.text, *others, *chain(*message.tool_calls)):
-            try:
-                encoding.count(text, limit=0, disallowed_special=disallowed_special)
-            except SpecialTokenFound as found:
-                return SpecialTokenFound(found.token, found.byte_offset, index)
-    return error
+        yield index, "content", message.text
+        for at, part in enumerate(message.content or ()):
+            if isinstance(part, Structured):
+                yield index, f"content[{at}]", json_text.dumps(part.fields)
+        for field, value in message._asdict().items():
+            if isinstance(value, str) and field != "role":
+                yield index, field, value
+        for at, call in enumerate(message.tool_calls):
+            for field, value in call._asdict().items():
+                yield index, f"tool_calls[{at}].{field}", value
+    for index, (given, tool) in enumerate(zip(tools or (), chat.tools, strict=True)):
+        if isinstance(given, str):
+            yield index, "tools", given
+        yield index, "tools", json_text.dumps(tool.document)
 
 
 class Counter:
@@ -309,9 +329,10 @@ def encode_chat(
         problem = f"{chosen.name!r} can only count: its rendering is not published"
         raise InvalidOption("format", problem)
     for index, message in enumerate(chat.messages):
-        if any(isinstance(part, int) for part in message.content or ()):
-            advice = "counted tokens have no ids; count the chat instead"
-            raise InvalidChat(index, "content", "part_not_supported", advice)
+        for at, part in enumerate(message.content or ()):
+            if isinstance(part, int):
+                advice = "counted tokens have no ids; count the chat instead"
+                raise InvalidChat(index, f"content[{at}]", "part_not_supported", advice)
     layout = chosen.layout(chat, encoding)
     ids: list[int] = []
     spans: list[tuple[int, int] | None] = [None] * len(chat.messages)
@@ -323,7 +344,7 @@ def encode_chat(
                     spans[part] = first[0], len(ids) + end
             ids += found
     except SpecialTokenFound as error:
-        raise in_message(error, chat, encoding, disallowed_special) from None
+        raise located(error, chat, tools, encoding, disallowed_special) from None
     segments = [piece for piece in layout.pieces if piece and not isinstance(piece, int)]
     return EncodedChat(ids, segments, _filled(spans))
 

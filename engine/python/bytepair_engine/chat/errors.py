@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from bytepair_engine.chat.json_text import MAX_DEPTH
-from bytepair_engine.errors import BytepairError, shown_names
+from bytepair_engine.errors import BytepairError, in_chat, shown_names
 from bytepair_engine.vocabulary.names import nearest
 
 
@@ -107,7 +107,8 @@ class InvalidChat(BytepairError, ValueError):
     Attributes:
         index: Index of the invalid message, or of the tool if `field` begins with "tools"; None
             if the error concerns the whole chat.
-        field: The invalid field, such as "role" or "tool_calls".
+        field: The path of the invalid field, such as "role", "content[2]" or
+            "tool_calls[1].arguments".
         rule: The violated rule, in lower snake case, such as "role_unknown".
         advice: What to do about it or what it means; "" if the rule says it.
     """
@@ -120,10 +121,8 @@ class InvalidChat(BytepairError, ValueError):
         self.advice = advice or _ADVICE.get(rule, "")
 
     def __str__(self) -> str:
-        kind = "tool" if self.field.startswith("tools") else "message"
-        where = "chat" if self.index is None else f"{kind} {self.index}"
         advice = f"; {self.advice}" if self.advice else ""
-        return f"{where}: {self.field}: {self.rule}{advice}"
+        return f"{in_chat(self.index, self.field)}: {self.rule}{advice}"
 
 
 class TemplateLimit(BytepairError, ValueError):

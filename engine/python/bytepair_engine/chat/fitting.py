@@ -16,7 +16,7 @@ from bytepair_engine.chat.counting import (
     Messages,
     Tools,
     count_texts,
-    in_message,
+    located,
     read_chat,
 )
 from bytepair_engine.chat.errors import InvalidChat
@@ -133,7 +133,7 @@ def fit_chat(
         counts = counter.counts(chat)
         fitted = _fitted(roles, groups, counts, rules, None if adds_up else count, accuracy)
     except SpecialTokenFound as error:
-        raise in_message(error, chat, encoding, disallowed_special) from None
+        raise located(error, chat, tools, encoding, disallowed_special) from None
     if fitted.trimmed and accuracy == "estimate":  # perhaps only because of dropped messages
         return replace(fitted, accuracy=chosen.accuracy_of(only(fitted.kept)))
     return fitted

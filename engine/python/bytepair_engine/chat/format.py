@@ -248,8 +248,9 @@ class ChatFormat(ABC):
                 # The name of a tool result is also in its call, so a format need not render it.
                 if name != "name" or message.role != "tool":
                     raise InvalidChat(index, name, "field_not_supported")
-            if has_structured and any(type(part) is Structured for part in message.content or ()):
-                raise InvalidChat(index, "content", "part_not_supported")
+            for at, part in enumerate(message.content or ()) if has_structured else ():
+                if type(part) is Structured:
+                    raise InvalidChat(index, f"content[{at}]", "part_not_supported")
 
 
 def _is_independent(encoding: Encoding, name: str) -> bool:

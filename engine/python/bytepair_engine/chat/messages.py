@@ -212,10 +212,10 @@ def _parts(index: int, content: object) -> tuple[Part, ...] | None:
         return None
     if not isinstance(content, (list, tuple)):
         raise InvalidChat(index, "content", "not_text_or_parts")
-    return tuple([_part(index, part) for part in content]) or None
+    return tuple([_part(index, at, part) for at, part in enumerate(content)]) or None
 
 
-def _part(index: int, part: object) -> Part:
+def _part(index: int, at: int, part: object) -> Part:
     if isinstance(part, str):
         return _exact(part)
     if isinstance(part, Mapping):
@@ -224,19 +224,19 @@ def _part(index: int, part: object) -> Part:
         if kind == "text" and isinstance(text, str):
             return _exact(text)
         if kind == "counted_tokens" and type(part.get("tokens")) is int and part["tokens"] >= 0:
-            return counted(index, part["tokens"])
+            return counted(index, at, part["tokens"])
         if kind in _STRUCTURED:
-            fields = with_json(index, "content", lambda: json_text.exact(dict(part)))
+            fields = with_json(index, f"content[{at}]", lambda: json_text.exact(dict(part)))
             return Structured(fields["type"], fields)
         advice = _PART_ADVICE.get(str(kind), "")
-        raise InvalidChat(index, "content", "part_not_supported", advice)
-    raise InvalidChat(index, "content", "part_not_supported")
+        raise InvalidChat(index, f"content[{at}]", "part_not_supported", advice)
+    raise InvalidChat(index, f"content[{at}]", "part_not_supported")
 
 
-def counted(index: int, tokens: int) -> int:
-    """Return a number of `counted_tokens`. Raises InvalidChat if it is too large."""
+def counted(index: int, at: int, tokens: int) -> int:
+    """Return the number of `counted_tokens` of part `at`. Raises InvalidChat if it is too large."""
     if tokens > MAX_COUNTED:
-        raise InvalidChat(index, "content", "counted_tokens_too_large")
+        raise InvalidChat(index, f"content[{at}]", "counted_tokens_too_large")
     return tokens
 
 
@@ -245,23 +245,24 @@ def _calls(index: int, calls: object) -> tuple[ToolCall, ...]:
         return ()
     if not isinstance(calls, (list, tuple)):
         raise InvalidChat(index, "tool_calls", "not_a_list")
-    return tuple(_call(index, call) for call in calls)
+    return tuple(_call(index, f"tool_calls[{at}]", call) for at, call in enumerate(calls))
 
 
-def _call(index: int, call: object) -> ToolCall:
+def _call(index: int, path: str, call: object) -> ToolCall:
     if not isinstance(call, Mapping):
-        raise InvalidChat(index, "tool_calls", "not_an_object")
+        raise InvalidChat(index, path, "not_an_object")
     function = call.get("function", call)
     if call.get("type") not in (None, "function") or not isinstance(function, Mapping):
-        raise InvalidChat(index, "tool_calls", "not_a_function")
-    name = _string(index, "tool_calls", function.get("name"))
-    call_id = _string(index, "tool_calls", call.get("id") or "")
+        raise InvalidChat(index, path, "not_a_function")
+    name = _string(index, f"{path}.name", function.get("name"))
+    call_id = _string(index, f"{path}.id", call.get("id") or "")
     arguments: Any = function.get("arguments")
+    path += ".arguments"
     if not isinstance(arguments, str):
-        with_json(index, "tool_calls", lambda: json_text.check_depth(arguments))
+        with_json(index, path, lambda: json_text.check_depth(arguments))
         arguments = json_text.dumps(arguments)
     else:
-        with_json(index, "tool_calls", lambda: json_text.parse(arguments))
+        with_json(index, path, lambda: json_text.parse(arguments))
         arguments = _exact(arguments)
     return ToolCall(call_id, name, arguments)
 

@@ -44,7 +44,7 @@ class TokenizerServiceStub(object):
 
     UNKNOWN_ENCODING             NOT_FOUND            encoding, nearest (if any)
     FINGERPRINT_MISMATCH         FAILED_PRECONDITION  encoding or format, expected, actual
-    SPECIAL_TOKEN_IN_TEXT        INVALID_ARGUMENT     token, byte_offset, index (of a message)
+    SPECIAL_TOKEN_IN_TEXT        INVALID_ARGUMENT     token, byte_offset, index and field (in chats)
     UNKNOWN_TOKEN_ID             INVALID_ARGUMENT     encoding, id, index (not in GetToken)
     INVALID_UTF8                 INVALID_ARGUMENT     byte_offset
     INPUT_TOO_LARGE              INVALID_ARGUMENT     field, limit, size (if known)
@@ -186,7 +186,7 @@ class TokenizerServiceServicer(object):
 
     UNKNOWN_ENCODING             NOT_FOUND            encoding, nearest (if any)
     FINGERPRINT_MISMATCH         FAILED_PRECONDITION  encoding or format, expected, actual
-    SPECIAL_TOKEN_IN_TEXT        INVALID_ARGUMENT     token, byte_offset, index (of a message)
+    SPECIAL_TOKEN_IN_TEXT        INVALID_ARGUMENT     token, byte_offset, index and field (in chats)
     UNKNOWN_TOKEN_ID             INVALID_ARGUMENT     encoding, id, index (not in GetToken)
     INVALID_UTF8                 INVALID_ARGUMENT     byte_offset
     INPUT_TOO_LARGE              INVALID_ARGUMENT     field, limit, size (if known)
@@ -455,7 +455,7 @@ class TokenizerService(object):
 
     UNKNOWN_ENCODING             NOT_FOUND            encoding, nearest (if any)
     FINGERPRINT_MISMATCH         FAILED_PRECONDITION  encoding or format, expected, actual
-    SPECIAL_TOKEN_IN_TEXT        INVALID_ARGUMENT     token, byte_offset, index (of a message)
+    SPECIAL_TOKEN_IN_TEXT        INVALID_ARGUMENT     token, byte_offset, index and field (in chats)
     UNKNOWN_TOKEN_ID             INVALID_ARGUMENT     encoding, id, index (not in GetToken)
     INVALID_UTF8                 INVALID_ARGUMENT     byte_offset
     INPUT_TOO_LARGE              INVALID_ARGUMENT     field, limit, size (if known)

@@ -140,28 +140,28 @@ def messages_of(messages: Any) -> list[Message]:
 
 def _message(index: int, message: chat_pb2.ChatMessage) -> Message:
     role, content, fields = message.role, message.content, message.ListFields()
-    parts = tuple([_part(index, part) for part in content]) or None
+    parts = tuple([_part(index, at, part) for at, part in enumerate(content)]) or None
     if len(fields) == bool(role) + bool(parts):
         return Message(role, parts)
     others = {field.name: value for field, value in fields if field.number > _CONTENT}
     calls = []
-    for call in others.pop("tool_calls", ()):
-        _json(index, "tool_calls", call.arguments_json)
+    for at, call in enumerate(others.pop("tool_calls", ())):
+        _json(index, f"tool_calls[{at}].arguments", call.arguments_json)
         calls.append(ToolCall(call.id, call.name, call.arguments_json))
     return Message(role, parts, tool_calls=tuple(calls), **others)
 
 
-def _part(index: int, part: chat_pb2.ContentPart) -> Part:
+def _part(index: int, at: int, part: chat_pb2.ContentPart) -> Part:
     kind = part.WhichOneof("part")
     if kind == "text":
         return part.text
     if kind == "counted_tokens":
-        return counted(index, part.counted_tokens)
+        return counted(index, at, part.counted_tokens)
     if kind == "json":
-        value = _json(index, "content", part.json)
+        value = _json(index, f"content[{at}]", part.json)
         if isinstance(value, dict) and value.get("type") in ("system_content", "developer_content"):
             return Structured(value["type"], value)
-    raise InvalidChat(index, "content", "part_not_supported" if kind else "part_empty")
+    raise InvalidChat(index, f"content[{at}]", "part_not_supported" if kind else "part_empty")
 
 
 def _json(index: int, field: str, text: str) -> Any:

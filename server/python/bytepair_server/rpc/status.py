@@ -126,18 +126,25 @@ def _chat_format_mismatch(error: chat.ChatFormatMismatch) -> Failure:
 
 def _invalid_chat(error: chat.InvalidChat) -> Failure:
     index = "" if error.index is None else str(error.index)
-    field = error.field
-    if index and field.startswith("tools"):
-        field = f"tools[{index}]"
-    elif index:
-        field = f"messages[{index}]" if field == "message" else f"messages[{index}].{field}"
     return Failure(
         Code.INVALID_ARGUMENT,
         "INVALID_CHAT",
         str(error),
         {"index": index, "field": error.field, "rule": error.rule},
-        field=field,
+        field=_path_in_chat(error),
     )
+
+
+def _path_in_chat(error: chat.InvalidChat | engine.SpecialTokenFound) -> str:
+    """The path in the request of a field of a chat."""
+    index, field = error.index, error.field
+    if index is None:
+        return field
+    if field.startswith("tools"):
+        return f"tools[{index}]"
+    if field == "message":
+        return f"messages[{index}]"
+    return f"messages[{index}].{field}" + ("_json" if field.endswith("].arguments") else "")
 
 
 def _no_token_with_id(error: errors.NoTokenWithId) -> Failure:
@@ -260,11 +267,16 @@ _found_in_text: Final = _special_token(
     *("token", "byte_offset"),
     field="text",
 )
-_found_in_message: Final = _special_token(
-    f"message {{index}}: {_FOUND}",
-    *("token", "byte_offset", "index"),
-    field="messages[{index}]",
-)
+_found_in_chat: Final = _special_token(_FOUND, *("token", "byte_offset", "index", "field"))
+
+
+def _special_token_found(error: engine.SpecialTokenFound) -> Failure:
+    if not error.field:
+        return _found_in_text(error)
+    failure = _found_in_chat(error)
+    message = f"{engine.in_chat(error.index, error.field)}: {failure.message}"
+    return replace(failure, message=message, field=_path_in_chat(error))
+
 
 _invalid_field: Final = _invalid("INVALID_OPTION", "{field}: {problem}", "field", field="{field}")
 
@@ -310,9 +322,7 @@ TABLE: Final[dict[type[Exception], _ToFailure]] = {
     engine.BudgetTooSmall: _invalid(
         "BUDGET_TOO_SMALL", "{error}", *("needed", "budget", "byte_offset"), field="max_tokens"
     ),
-    engine.SpecialTokenFound: lambda error: (
-        _found_in_text(error) if error.index is None else _found_in_message(error)
-    ),
+    engine.SpecialTokenFound: _special_token_found,
     errors.SpecialTokenInSegment: _special_token(
         f"{_FOUND}; in segments only a special_token becomes a control token",
         *("token", "byte_offset"),

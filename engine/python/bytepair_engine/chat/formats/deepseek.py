@@ -89,5 +89,6 @@ class DeepSeekV3(ChatFormat):
 
 
 def _check_text(index: int, message: Message) -> None:
-    if any(isinstance(part, int) for part in message.content or ()):
-        raise InvalidChat(index, "content", "part_not_supported", NO_COUNTED_PART)
+    for at, part in enumerate(message.content or ()):
+        if isinstance(part, int):
+            raise InvalidChat(index, f"content[{at}]", "part_not_supported", NO_COUNTED_PART)

@@ -196,15 +196,16 @@ def _add_message(
     if message.constrain is not None:
         layout.add(" ", CONSTRAIN, message.constrain)
     layout.add(MESSAGE)
-    for part in message.content or ():
+    for at, part in enumerate(message.content or ()):
+        path = f"content[{at}]"
         if not isinstance(part, Structured):
             layout.add(part)
         elif part.kind != f"{message.role}_content":
-            raise InvalidChat(index, "content", "part_in_wrong_role")
+            raise InvalidChat(index, path, "part_in_wrong_role")
         elif part.kind == "system_content":
-            layout.add(_system_text(index, part.fields, has_functions))
+            layout.add(_system_text(index, path, part.fields, has_functions))
         else:
-            layout.add(_developer_text(index, part.fields, tools))
+            layout.add(_developer_text(index, path, part.fields, tools))
             tools = ()
     is_call = message.role == "assistant" and message.recipient is not None
     layout.add(CALL if is_call else END)
@@ -222,11 +223,11 @@ _SYSTEM_DEFAULTS: Final = {
 }
 
 
-def _system_text(index: int, fields: Mapping[str, Any], has_functions: bool) -> str:
+def _system_text(index: int, path: str, fields: Mapping[str, Any], has_functions: bool) -> str:
     known = ("model_identity", "knowledge_cutoff", "conversation_start_date", "reasoning_effort")
-    _check_fields(index, fields, {*known, "tools", "channel_config", "type"})
+    _check_fields(index, path, fields, {*known, "tools", "channel_config", "type"})
     fields = {**_SYSTEM_DEFAULTS, **fields}
-    identity, cutoff, date, effort = (_text(index, fields, key) for key in known)
+    identity, cutoff, date, effort = (_text(index, path, fields, key) for key in known)
     top = [] if identity is None else [identity]
     if cutoff is not None:
         top.append(f"Knowledge cutoff: {cutoff}")
@@ -235,12 +236,14 @@ def _system_text(index: int, fields: Mapping[str, Any], has_functions: bool) -> 
     sections = ["\n".join(top)] if top else []
     if effort is not None:
         if effort.lower() not in ("low", "medium", "high"):
-            raise InvalidChat(index, "content", "reasoning_effort_unknown")
+            raise InvalidChat(index, path, "reasoning_effort_unknown")
         sections.append(f"Reasoning: {effort.lower()}")
     if fields.get("tools"):
-        sections.append(_tools_section(_namespaces(index, fields["tools"])))
+        sections.append(_tools_section(_namespaces(index, path, fields["tools"])))
     config = fields.get("channel_config")
-    channels = _strings(index, config.get("valid_channels")) if isinstance(config, Mapping) else []
+    channels = (
+        _strings(index, path, config.get("valid_channels")) if isinstance(config, Mapping) else []
+    )
     if channels:
         header = f"# Valid channels: {', '.join(channels)}."
         if config and config.get("channel_required"):
@@ -251,14 +254,14 @@ def _system_text(index: int, fields: Mapping[str, Any], has_functions: bool) -> 
     return "\n\n".join(sections)
 
 
-def _developer_text(index: int, fields: Mapping[str, Any], tools: Sequence[Tool]) -> str:
-    _check_fields(index, fields, {"instructions", "tools", "type"})
-    instructions = _text(index, fields, "instructions")
+def _developer_text(index: int, path: str, fields: Mapping[str, Any], tools: Sequence[Tool]) -> str:
+    _check_fields(index, path, fields, {"instructions", "tools", "type"})
+    instructions = _text(index, path, fields, "instructions")
     sections = [] if instructions is None else ["# Instructions", instructions]
-    namespaces = _namespaces(index, fields.get("tools") or {})
+    namespaces = _namespaces(index, path, fields.get("tools") or {})
     if tools:
         if "functions" in namespaces:
-            raise InvalidChat(index, "content", "functions_given_twice")
+            raise InvalidChat(index, path, "functions_given_twice")
         namespaces["functions"] = _functions(tools)
     if namespaces:
         sections.append(_tools_section(namespaces))
@@ -273,26 +276,26 @@ def _functions(tools: Sequence[Tool]) -> _Namespace:
     return "functions", None, [(tool.name, tool.description, tool.parameters) for tool in tools]
 
 
-def _namespaces(index: int, tools: object) -> dict[str, _Namespace]:
+def _namespaces(index: int, path: str, tools: object) -> dict[str, _Namespace]:
     if not isinstance(tools, Mapping):
-        raise InvalidChat(index, "content", "tools_not_an_object")
+        raise InvalidChat(index, path, "tools_not_an_object")
     found: dict[str, _Namespace] = {}
     for key, config in tools.items():
         if not isinstance(config, Mapping) or not isinstance(config.get("tools"), (list, tuple)):
-            raise InvalidChat(index, "content", "namespace_not_an_object")
-        name = _text(index, config, "name")
+            raise InvalidChat(index, path, "namespace_not_an_object")
+        name = _text(index, path, config, "name")
         described = []
         for tool in config["tools"]:
             if not isinstance(tool, Mapping):
-                raise InvalidChat(index, "content", "tool_not_an_object")
-            tool_name = _text(index, tool, "name")
-            description = _text(index, tool, "description")
+                raise InvalidChat(index, path, "tool_not_an_object")
+            tool_name = _text(index, path, tool, "name")
+            description = _text(index, path, tool, "description")
             if tool_name is None or description is None:
-                raise InvalidChat(index, "content", "tool_without_name_or_description")
+                raise InvalidChat(index, path, "tool_without_name_or_description")
             described.append((tool_name, description, tool.get("parameters")))
         if name is None:
-            raise InvalidChat(index, "content", "namespace_without_name")
-        found[key] = (name, _text(index, config, "description"), described)
+            raise InvalidChat(index, path, "namespace_without_name")
+        found[key] = (name, _text(index, path, config, "description"), described)
     return found
 
 
@@ -334,21 +337,21 @@ def _lines(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in ended] + ([rest] if rest else [])
 
 
-def _check_fields(index: int, fields: Mapping[str, Any], known: set[str]) -> None:
+def _check_fields(index: int, path: str, fields: Mapping[str, Any], known: set[str]) -> None:
     if not known.issuperset(fields):
-        raise InvalidChat(index, "content", "field_unknown")
+        raise InvalidChat(index, path, "field_unknown")
 
 
-def _text(index: int, fields: Mapping[str, Any], key: str) -> str | None:
+def _text(index: int, path: str, fields: Mapping[str, Any], key: str) -> str | None:
     value = fields.get(key)
     if value is not None and not isinstance(value, str):
-        raise InvalidChat(index, "content", "not_a_string")
+        raise InvalidChat(index, path, "not_a_string")
     return value
 
 
-def _strings(index: int, values: object) -> list[str]:
+def _strings(index: int, path: str, values: object) -> list[str]:
     if values is None:
         return []
     if not isinstance(values, (list, tuple)) or not all(isinstance(v, str) for v in values):
-        raise InvalidChat(index, "content", "not_a_list_of_strings")
+        raise InvalidChat(index, path, "not_a_list_of_strings")
     return list(values)

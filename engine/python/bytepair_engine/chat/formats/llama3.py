@@ -41,9 +41,9 @@ class Llama3(ChatFormat):
             layout.add(HEADER, role, HEADER_END, "\n\n", *message.parts)
             if message.tool_calls and role != "assistant":
                 raise InvalidChat(index, "tool_calls", "only_assistants_call")
-            for call in message.tool_calls:
+            for at, call in enumerate(message.tool_calls):
                 if call.name in _BUILTIN:
-                    raise InvalidChat(index, "tool_calls", "built_in_tool")
+                    raise InvalidChat(index, f"tool_calls[{at}].name", "built_in_tool")
                 document = {
                     "type": "function",
                     "name": call.name,

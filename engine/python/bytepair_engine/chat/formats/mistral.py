@@ -172,8 +172,8 @@ class MistralV2(MistralV1):
         if message.tool_calls and message.content is not None and not self.content_with_calls:
             raise InvalidChat(turn.index, "content", "content_and_tool_calls")
         self._content(layout, turn)
-        for call in message.tool_calls:
-            self._check_call(turn.index, call)
+        for at, call in enumerate(message.tool_calls):
+            self._check_call(turn.index, at, call)
         if message.tool_calls:
             self._calls(layout, message.tool_calls)
         self._close(layout, turn)
@@ -181,7 +181,7 @@ class MistralV2(MistralV1):
     def _content(self, layout: Layout, turn: _Turn) -> None:
         layout.add(turn.text.rstrip(" "))
 
-    def _check_call(self, index: int, call: ToolCall) -> None:
+    def _check_call(self, index: int, at: int, call: ToolCall) -> None:
         """Raise InvalidChat if the version cannot render a call."""
 
     def _calls(self, layout: Layout, calls: Sequence[ToolCall]) -> None:
@@ -207,8 +207,8 @@ class MistralV3(MistralV2):
     source = "mistralai/mistral-common tokens/tokenizers/instruct.py @bc022b9, v3"
     drops_old_calls = False
 
-    def _check_call(self, index: int, call: ToolCall) -> None:
-        _check_id(index, "tool_calls", call.id)
+    def _check_call(self, index: int, at: int, call: ToolCall) -> None:
+        _check_id(index, f"tool_calls[{at}].id", call.id)
 
     def _call(self, call: ToolCall) -> dict[str, Any]:
         return {**super()._call(call), "id": call.id}
@@ -296,9 +296,9 @@ def _system_parts(chat: Chat) -> list[tuple[int, str]]:
 def _text(index: int, message: Message) -> str:
     """Return the content as one text; raise InvalidChat if a part is counted."""
     texts = []
-    for part in message.parts:
+    for at, part in enumerate(message.parts):
         if not isinstance(part, str):
-            raise InvalidChat(index, "content", "part_not_supported", NO_COUNTED_PART)
+            raise InvalidChat(index, f"content[{at}]", "part_not_supported", NO_COUNTED_PART)
         texts.append(part)
     return "\n\n".join(filter(None, texts)) if len(texts) > 1 else "".join(texts)
 

@@ -316,8 +316,9 @@ class TemplateFormat(ChatFormat):
             raise InvalidOption("continue_final_message", "the format does not support it")
 
     def _message(self, index: int, message: Message) -> dict[str, Any]:
-        if any(isinstance(part, int) for part in message.content or ()):
-            raise InvalidChat(index, "content", "part_not_supported", NO_COUNTED_PART)
+        for at, part in enumerate(message.content or ()):
+            if isinstance(part, int):
+                raise InvalidChat(index, f"content[{at}]", "part_not_supported", NO_COUNTED_PART)
         fields: dict[str, Any] = {
             # A constant, because templates build control tokens from roles; it is one of `roles`.
             "role": Traced.constant(message.role),
@@ -330,10 +331,10 @@ class TemplateFormat(ChatFormat):
                     "type": "function",
                     "function": {
                         "name": call.name,
-                        "arguments": self._argument(index, call.arguments),
+                        "arguments": self._argument(index, at, call.arguments),
                     },
                 }
-                for call in message.tool_calls
+                for at, call in enumerate(message.tool_calls)
             ]
         for field in ("name", "reasoning", "tool_call_id"):
             value = getattr(message, field)
@@ -341,13 +342,13 @@ class TemplateFormat(ChatFormat):
                 fields[_FIELDS[field]] = value
         return fields
 
-    def _argument(self, index: int, text: str) -> Any:
+    def _argument(self, index: int, at: int, text: str) -> Any:
         if self._arguments == "text":
             return text
         try:
             return parse(text)
         except NotJson:
-            raise InvalidChat(index, "tool_calls", "not_json") from None
+            raise InvalidChat(index, f"tool_calls[{at}].arguments", "not_json") from None
 
 
 def _strings(option: str, strings: Iterable[str]) -> tuple[str, ...]:
