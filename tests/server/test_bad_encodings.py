@@ -123,6 +123,8 @@ def test_with_serve_without_bad_encodings_the_others_are_served_and_the_error_is
         why = server.wait_for_log("an encoding is not served: it cannot be loaded")
         assert why["encoding"] == "mine"
         assert GOOD_HASH in why["why"]
+        server.wait_for_log("an encoding that could not be loaded was requested", name="mine")
+        assert not any("[aliases]" in line["event"] for line in server.log)
 
 
 def test_a_server_without_any_good_encoding_does_not_start(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from bytepair_server.auth.callers import Callers
 from bytepair_server.auth.quotas import Quotas
 from bytepair_server.call import AUTHORIZATION, REQUEST_ID, Call
 from bytepair_server.config.settings import Settings
-from bytepair_server.errors import RETRY_SECONDS, Draining, Overloaded
+from bytepair_server.errors import RETRY_SECONDS, Draining, EncodingNotLoaded, Overloaded
 from bytepair_server.failure import Failure
 from bytepair_server.observability import logs, traces
 from bytepair_server.observability.metrics import POLICY_ACTIONS, Metrics, RpcMetrics
@@ -146,7 +146,7 @@ class Outcomes:
             quota = failure.metadata["quota"]
             self._shared.metrics.quota_exceeded.labels(call.caller, self._rpc, quota).inc()
         elif failure.reason == "UNKNOWN_ENCODING":
-            self._count_unknown(call, failure)
+            self._count_unknown(call, failure, is_configured=isinstance(error, EncodingNotLoaded))
         elif failure.reason == "OVERLOADED":
             self._warn_overloaded(call, failure)
         if action is not None or failure.reason == "UNAUTHENTICATED":
@@ -171,12 +171,14 @@ class Outcomes:
         labels = (call.caller, self._rpc, call.encoding, action)
         self._shared.metrics.policy.labels(*labels).inc()
 
-    def _count_unknown(self, call: Call, failure: Failure) -> None:
+    def _count_unknown(self, call: Call, failure: Failure, *, is_configured: bool) -> None:
         """Count the name that a call has for its encoding, and log a new one."""
         name = self._shared.metrics.unknown_encoding(failure.metadata["encoding"])
         if name is not None:
             self._shared.log.warning(
-                "unknown encoding requested; [aliases] of the configuration can add a name",
+                "an encoding that could not be loaded was requested"
+                if is_configured
+                else "unknown encoding requested; [aliases] of the configuration can add a name",
                 name=name,
                 nearest=failure.metadata.get("nearest", ""),
                 caller=call.caller,
