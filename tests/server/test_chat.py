@@ -318,6 +318,14 @@ def test_a_budget_that_is_too_small_is_an_error_with_the_needed_budget(
     )
     info = failure(stub(chats).FitChat, request)
     assert (info.reason, info.metadata["budget"]) == ("BUDGET_TOO_SMALL", "3")
+    assert info.message.endswith(" tokens, and the limit is 3; raise max_tokens")
+    for reserve, left in ((1, 2), (3, 0), (9, 0)):
+        request.reserve_tokens = reserve
+        info = failure(stub(chats).FitChat, request)
+        assert info.metadata["budget"] == str(left)
+        assert info.message.endswith(
+            f"reserve_tokens leaves {left} of max_tokens; raise max_tokens, or lower reserve_tokens"
+        )
     request.ClearField("max_tokens")
     info = failure(stub(chats).FitChat, request)
     assert (info.reason, info.metadata["field"]) == ("INVALID_OPTION", "max_tokens")

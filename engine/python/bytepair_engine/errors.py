@@ -236,20 +236,27 @@ class BudgetTooSmall(BytepairError, ValueError):
         budget: The limit.
         byte_offset: Offset, in the text's UTF-8, of the code point that does not fit; None if it
             is not a single one.
+        has_reserve: Whether `reserve_tokens` lowered the limit.
     """
 
-    def __init__(self, needed: int, budget: int, byte_offset: int | None = None) -> None:
-        super().__init__(needed, budget, byte_offset)
+    def __init__(
+        self, needed: int, budget: int, byte_offset: int | None = None, has_reserve: bool = False
+    ) -> None:
+        super().__init__(needed, budget, byte_offset, has_reserve)
         self.needed = needed
         self.budget = budget
         self.byte_offset = byte_offset
+        self.has_reserve = has_reserve
 
     def __str__(self) -> str:
-        content, remedy = f"the code point at byte {self.byte_offset}", "raise max_tokens"
+        content, limit = f"the code point at byte {self.byte_offset}", f"the limit is {self.budget}"
         if self.byte_offset is None:
             content = "what must be kept (the marker, added special tokens or messages)"
-            remedy += ", or lower reserve_tokens of a chat"
-        return f"{content} needs {self.needed} tokens, and the limit is {self.budget}; {remedy}"
+        remedy = "raise max_tokens"
+        if self.has_reserve:
+            limit = f"reserve_tokens leaves {self.budget} of max_tokens"
+            remedy += ", or lower reserve_tokens"
+        return f"{content} needs {self.needed} tokens, and {limit}; {remedy}"
 
 
 class PieceTooLong(BytepairError, ValueError):

@@ -183,6 +183,7 @@ class _Rules:
 
     Attributes:
         budget: Maximum number of tokens.
+        has_reserve: Whether some of `max_tokens` are reserved.
         target: Maximum number of tokens if a message is dropped.
         keep_system: See `fit_chat`.
         pins: Indices of the pinned messages, sorted.
@@ -190,6 +191,7 @@ class _Rules:
     """
 
     budget: int
+    has_reserve: bool
     target: int
     keep_system: bool
     pins: list[int]
@@ -220,7 +222,8 @@ class _Rules:
             check_least(option, value, 0)
         check_percent("refill_percent", refill, 1)
         budget = max(0, max_tokens - reserve)
-        return cls(budget, budget * refill // 100, keep_system, pins, last_turns)
+        target = budget * refill // 100
+        return cls(budget, reserve > 0, target, keep_system, pins, last_turns)
 
 
 def _fitted(
@@ -250,7 +253,7 @@ def _fitted(
     start, found = _longest(plan, counts, rules.target, count)
     if found > rules.budget:
         # A format may add a long text of its own in place of a system message that was dropped.
-        raise BudgetTooSmall(min(found, total), rules.budget)
+        raise BudgetTooSmall(min(found, total), rules.budget, None, rules.has_reserve)
     kept = plan.kept(start)
     return FittedChat(kept, len(kept) < len(everything), found, total, accuracy)
 
