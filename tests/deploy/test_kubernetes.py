@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import socket
 import tomllib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
@@ -17,6 +20,8 @@ from bytepair_server.config.settings import Settings
 from bytepair_server.config.types import split_address
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.rpc.service import SERVICE_NAME
+from bytepair_server.workers.supervisor import CHECK_SECONDS, UNHEALTHY_SECONDS, WATCH_SECONDS
+from support.serving import RunningServer
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"
@@ -91,17 +96,37 @@ def test_ports_are_those_of_the_server() -> None:
     assert [port["port"] for rule in rules for port in rule["ports"]] == ["grpc", "http"]
 
 
-def test_probes_ask_the_service_that_callers_use() -> None:
-    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+def test_calls_arrive_only_while_the_service_that_callers_use_is_serving() -> None:
+    for probe in ("startupProbe", "readinessProbe"):
         assert SERVER[probe]["grpc"] == {"port": PORTS["grpc"], "service": SERVICE_NAME}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_server_with_all_its_connections_taken_is_not_restarted(workers: str) -> None:
+    probe = SERVER["livenessProbe"]["httpGet"]
+    assert probe["port"] == "http"
+    flags = ("--max-connections", "1", "--workers", workers, "--builtin-encodings", "r50k_base")
+    with RunningServer(*flags) as server, ExitStack() as held:
+        host, port = split_address(server.target)
+        # Each worker has a maximum of its own.
+        taken = [held.enter_context(socket.create_connection((host, port))) for _ in range(20)]
+        server.wait_for_metric("bytepair_refused_connections_total", len(taken) - int(workers))
+        with urlopen(server.http + probe["path"]) as answer:
+            assert answer.status == 200
+
+
+def test_the_supervisor_replaces_a_hanging_worker_before_the_pod_is_restarted() -> None:
+    liveness = SERVER["livenessProbe"]
+    before = liveness["periodSeconds"] * (liveness["failureThreshold"] - 1)
+    assert before > CHECK_SECONDS + UNHEALTHY_SECONDS + WATCH_SECONDS
+    assert liveness["timeoutSeconds"] > CHECK_SECONDS
 
 
 def test_a_pod_has_time_to_drain() -> None:
     grace = max(settings().grace_seconds, settings().stream_grace_seconds)
     before = SERVER["lifecycle"]["preStop"]["sleep"]["seconds"]
     assert POD["terminationGracePeriodSeconds"] >= before + grace + 5
-    liveness = SERVER["livenessProbe"]
-    assert liveness["periodSeconds"] * liveness["failureThreshold"] > grace
 
 
 def test_the_configuration_equals_that_of_compose_except_for_kubernetes_settings() -> None:
