@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 import yaml
-from bytepair_server.observability.metrics import Metrics
+from bytepair.v1 import chat_pb2, tokenizer_pb2
+from bytepair_engine import list_encodings
+from bytepair_server.observability.metrics import MAX_CALLERS, Metrics, RpcMetrics
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "deploy" / "prometheus"
@@ -84,6 +86,23 @@ def test_every_queried_series_and_label_is_exported(
         known = frozenset().union(*(exported[series] for series in asked)) | ADDED_LABELS
         for grouping in re.findall(r"\bby \(([^)]*)\)", expression):
             assert set(re.findall(r"\w+", grouping)) <= known
+
+
+def test_a_scrape_may_have_the_series_of_every_caller_and_rpc() -> None:
+    """A scrape beyond a limit of Prometheus fails as a whole: the server seems to be down."""
+    metrics = Metrics()
+    metrics.expect(f"caller {number}" for number in range(MAX_CALLERS))
+    services = [
+        *tokenizer_pb2.DESCRIPTOR.services_by_name.values(),
+        *chat_pb2.DESCRIPTOR.services_by_name.values(),
+    ]
+    for rpc in (method.name for service in services for method in service.methods):
+        for encoding in list_encodings():
+            RpcMetrics(metrics, rpc).succeeded(encoding, 0.1, 1, 1)
+    series = sum(len(family.samples) for family in metrics.registry.collect())
+    jobs = load_yaml(RULES / "prometheus.yml")["scrape_configs"]
+    jobs += load_yaml(ROOT / "deploy/kubernetes/monitoring/scrape.yaml")["scrape_configs"]
+    assert all(series <= job.get("sample_limit", series) for job in jobs)
 
 
 def test_every_alert_has_a_firing_test_case_and_a_runbook() -> None:
