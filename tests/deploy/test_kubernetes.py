@@ -201,3 +201,15 @@ def test_the_autoscaler_uses_a_metric_that_is_exported_and_adapted() -> None:
     assert (
         autoscaler["minReplicas"] > read(MANIFESTS["PodDisruptionBudget"])["spec"]["maxUnavailable"]
     ), "a budget that takes every pod is none"
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running", "Succeeded", "Failed"])
+def test_a_pod_that_has_ended_is_not_scraped(phase: str) -> None:
+    [job] = read(FOLDER / "monitoring" / "scrape.yaml")["scrape_configs"]
+    dropped = any(
+        re.fullmatch(relabel["regex"], phase)
+        for relabel in job["relabel_configs"]
+        if relabel["source_labels"] == ["__meta_kubernetes_pod_phase"]
+        if relabel["action"] == "drop"
+    )
+    assert dropped == (phase in {"Succeeded", "Failed"})
