@@ -3,9 +3,9 @@
     python scripts/check_prometheus.py
 
 Starts the server of this virtualenv and Prometheus on free ports of the loopback, sends every kind
-of traffic that the dashboard shows (answers, errors, policy, overload, cancellation), and fails if
-a query of the dashboard or a recording rule has no data. Ends what it started. Needs `prometheus`
-on PATH (Debian: apt-get install prometheus).
+of traffic that the dashboard shows (answers, errors, policy, overload, quotas, cancellation), and
+fails if a query of the dashboard or a recording rule has no data. Ends what it started. Needs
+`prometheus` on PATH (Debian: apt-get install prometheus).
 """
 
 import concurrent.futures
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from bytepair_client import TokenizerClient, TokenizerError
+from bytepair_client import QuotaExceeded, TokenizerClient, TokenizerError
 from dashboard_queries import queries
 from processes import fetch, free_port, running, until
 
@@ -79,6 +79,8 @@ def send_ordinary_traffic(client: TokenizerClient) -> None:
             raise SystemExit("FAILED: decode(encode(text)) is not text")
         client.count("Good morning, world", encoding=ENCODING)
         client.count_batch(["one", "two"], encoding=ENCODING)
+        with contextlib.suppress(QuotaExceeded):
+            list(client.decode_stream([0], encoding=ENCODING))
     for rejected in ("no_such_encoding", ENCODING):
         with contextlib.suppress(TokenizerError):
             client.encode("<|endoftext|>", encoding=rejected)
@@ -136,7 +138,9 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bytepair-prom-")))
         server = [server_program, "--grpc-address", grpc_address, "--http-address", http_address]
-        server += ["--max-in-flight", str(MAX_IN_FLIGHT)]
+        quotas = folder / "bytepair.toml"
+        quotas.write_text("[quotas.anonymous]\nopen_streams = 0\n", encoding="utf-8")
+        server += ["--max-in-flight", str(MAX_IN_FLIGHT), "--config", str(quotas)]
         stack.enter_context(running(server, folder / "server.log"))
         until("readiness of the server", lambda: fetch(f"http://{http_address}/readyz"))
         command = [program, f"--config.file={configuration(folder, http_address)}"]
