@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
-use crate::peer::{Held, Peer};
+use crate::peer::{HeldBytes, Peer};
 use crate::settings::{STREAM_READ_AHEAD, STREAM_READ_AHEAD_BYTES};
 
 /// Limits their number and bytes. The bytes count as the peer's until Python has processed the message
@@ -18,7 +18,7 @@ pub struct Arrived {
 
 struct Queue {
     sizes: VecDeque<usize>,
-    held: Held,
+    held: HeldBytes,
 }
 
 impl Arrived {
@@ -26,7 +26,7 @@ impl Arrived {
         Arc::new(Arrived {
             queue: Mutex::new(Queue {
                 sizes: VecDeque::new(),
-                held: Held::new(peer),
+                held: HeldBytes::new(peer),
             }),
             has_room: Notify::new(),
         })

@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 
 use crate::call::{Failure, PREFIX_BYTES, RESOURCE_EXHAUSTED};
-use crate::peer::{Held, Peer, Unsent};
+use crate::peer::{HeldBytes, Peer, Unsent};
 use crate::{connect, grpc};
 
 /// Maximum bytes that are read and dropped after a call is over, and the time for that.
@@ -33,7 +33,7 @@ pub struct ReadAhead {
     /// The caller of a unary call: a reset before the message is whole abandons the call.
     caller: Option<Arc<Peer>>,
     /// What came of the message, where it is to be held until it is whole.
-    held: Option<Held>,
+    held: Option<HeldBytes>,
     timeout: Option<Duration>,
     timer: Option<Pin<Box<Sleep>>>,
     /// Maximum bytes.
@@ -49,7 +49,7 @@ impl ReadAhead {
         rest: Incoming,
         timeout: Option<Duration>,
         caller: Option<Arc<Peer>>,
-        held: Option<Held>,
+        held: Option<HeldBytes>,
     ) -> Self {
         ReadAhead {
             replaced: None,

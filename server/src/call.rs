@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::arrived::Arrived;
 use crate::outgoing::Outgoing;
-use crate::peer::{Held, Peer, Unsent};
+use crate::peer::{HeldBytes, Peer, Unsent};
 use crate::settings::SMALL_BYTES;
 
 /// gRPC status codes.
@@ -28,7 +28,7 @@ pub struct Opened {
     pub peer: Arc<Peer>,
     pub headers: HeaderMap,
     /// Their bytes count as held until Python drops the call.
-    pub headers_held: Arc<Held>,
+    pub headers_held: Arc<HeldBytes>,
     /// The query string of a Connect GET.
     pub query: Option<String>,
     /// Whether its messages are proto3 JSON.

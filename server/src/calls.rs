@@ -1,4 +1,4 @@
-//! Calls in progress: their events go to Python, and its commands to their slots.
+//! Calls in progress: their events go to Python, and its commands to the pending calls.
 //!
 //! Python takes events from the queue of `events`. One task of the runtime carries out its `commands`.
 //! Neither side blocks the other.
@@ -24,8 +24,8 @@ use crate::guard::Guard;
 use crate::messages::Messages;
 use crate::outgoing::Outgoing;
 use crate::peer::Unsent;
+use crate::pending_call::{self, PendingCall};
 use crate::settings::{SMALL_BYTES, UNADMITTED_BYTES};
-use crate::slot::{self, Slot};
 
 /// An id that no call has.
 pub const NO_CALL: u64 = 0;
@@ -33,7 +33,7 @@ pub const NO_CALL: u64 = 0;
 /// All calls of a transport.
 pub struct Calls {
     events: Events,
-    slots: Mutex<HashMap<u64, Slot>>,
+    pending: Mutex<HashMap<u64, PendingCall>>,
     commands: Commands,
     ids: AtomicU64,
     /// Bytes of large calls that Python has not admitted.
@@ -45,7 +45,7 @@ impl Calls {
     pub fn new(wake: File) -> Arc<Self> {
         Arc::new(Calls {
             events: Events::new(wake),
-            slots: Mutex::default(),
+            pending: Mutex::default(),
             commands: Commands::default(),
             ids: AtomicU64::new(1),
             reserved: AtomicUsize::new(0),
@@ -80,12 +80,12 @@ impl Calls {
 
     /// Calls in progress.
     pub fn open(&self) -> usize {
-        self.slots.lock().len()
+        self.pending.lock().len()
     }
 
-    fn register(self: &Arc<Self>, slot: Slot) -> Guard {
+    fn register(self: &Arc<Self>, call: PendingCall) -> Guard {
         let id = self.ids.fetch_add(1, Relaxed);
-        self.slots.lock().insert(id, slot);
+        self.pending.lock().insert(id, call);
         Guard {
             calls: self.clone(),
             id,
@@ -99,10 +99,10 @@ impl Calls {
     ) -> (Guard, oneshot::Receiver<Result<Answer, Failure>>) {
         let (answer, answered) = oneshot::channel();
         let peer = Some(opened.peer.clone());
-        let guard = self.register(Slot {
+        let guard = self.register(PendingCall {
             peer,
             answer: Some(answer),
-            ..Slot::default()
+            ..PendingCall::default()
         });
         self.events.push_opened(guard.id, Box::new(opened));
         (guard, answered)
@@ -134,11 +134,11 @@ impl Calls {
         let (admission, admitted) = oneshot::channel();
         let (rejection, rejected) = oneshot::channel();
         let peer = Some(opened.peer.clone());
-        let guard = self.register(Slot {
+        let guard = self.register(PendingCall {
             peer,
             admission: Some(admission),
             rejection: Some(rejection),
-            ..Slot::default()
+            ..PendingCall::default()
         });
         self.push(guard.id, Event::Opened(Box::new(opened)));
         (guard, admitted, rejected)
@@ -147,9 +147,9 @@ impl Calls {
     /// Passes on the message of a call that `unread` started.
     pub fn has_read(&self, id: u64, message: Bytes) -> oneshot::Receiver<Result<Answer, Failure>> {
         let (answer, answered) = oneshot::channel();
-        if let Some(slot) = self.slots.lock().get_mut(&id) {
-            slot.answer = Some(answer);
-            slot.rejection = None;
+        if let Some(call) = self.pending.lock().get_mut(&id) {
+            call.answer = Some(answer);
+            call.rejection = None;
         }
         self.push(id, Event::Message(message));
         answered
@@ -164,11 +164,11 @@ impl Calls {
         let (reader, reading) = reading(&opened.peer);
         opened.arrived = Some(reader.arrived.clone());
         let peer = Some(opened.peer.clone());
-        let guard = self.register(Slot {
+        let guard = self.register(PendingCall {
             peer,
             answer: Some(answer),
             reader: Some(reader),
-            ..Slot::default()
+            ..PendingCall::default()
         });
         self.push(guard.id, Event::Opened(Box::new(opened)));
         (guard, answered, reading)
@@ -183,14 +183,14 @@ impl Calls {
         let (start, started) = oneshot::channel();
         let (reader, reading) = reading(&opened.peer);
         opened.arrived = Some(reader.arrived.clone());
-        let guard = self.register(Slot {
+        let guard = self.register(PendingCall {
             peer: Some(opened.peer.clone()),
             start: Some(start),
             reader: Some(reader),
-            ..Slot::default()
+            ..PendingCall::default()
         });
-        if let Some(slot) = self.slots.lock().get_mut(&guard.id) {
-            slot.messages = Some(Outgoing::new(guard.id, self.clone()));
+        if let Some(call) = self.pending.lock().get_mut(&guard.id) {
+            call.messages = Some(Outgoing::new(guard.id, self.clone()));
         }
         let message = opened.message.take();
         self.push(guard.id, Event::Opened(Box::new(opened)));
@@ -248,8 +248,8 @@ impl Calls {
 
     /// Sends a message of a stream. Returns whether more may follow at once.
     pub fn send(&self, id: u64, message: &[u8]) -> bool {
-        let (peer, may_go_on) = match self.slots.lock().get(&id) {
-            Some(Slot {
+        let (peer, may_go_on) = match self.pending.lock().get(&id) {
+            Some(PendingCall {
                 peer: Some(peer),
                 messages: Some(messages),
                 ..
@@ -263,8 +263,8 @@ impl Calls {
 
     /// Answers a unary call.
     pub fn answer(&self, id: u64, message: &[u8], headers: Pairs, trailers: Pairs) {
-        let peer = match self.slots.lock().get(&id) {
-            Some(Slot {
+        let peer = match self.pending.lock().get(&id) {
+            Some(PendingCall {
                 peer: Some(peer), ..
             }) => peer.clone(),
             _ => return,
@@ -282,9 +282,9 @@ impl Calls {
 
     /// Ends a call that its HTTP side has dropped, and tells Python unless it is over.
     pub fn end(&self, id: u64) {
-        let slot = self.slots.lock().remove(&id);
-        if let Some(slot) = slot {
-            if slot.is_ending {
+        let call = self.pending.lock().remove(&id);
+        if let Some(call) = call {
+            if call.is_ending {
                 self.push(id, Event::Ended);
             } else {
                 self.events.push_cancelled(id);
@@ -294,9 +294,9 @@ impl Calls {
 
     /// Counts a call that has no valid credentials.
     pub fn count_as_abandoned(&self, id: u64) {
-        if let Some(Slot {
+        if let Some(PendingCall {
             peer: Some(peer), ..
-        }) = self.slots.lock().get(&id)
+        }) = self.pending.lock().get(&id)
         {
             peer.abandon();
         }
@@ -306,9 +306,9 @@ impl Calls {
     pub async fn hand_out(self: Arc<Self>) {
         loop {
             let commands = self.commands.next().await;
-            let mut slots = self.slots.lock();
+            let mut pending = self.pending.lock();
             for (id, command) in commands {
-                slot::carry_out(&mut slots, id, command);
+                pending_call::carry_out(&mut pending, id, command);
             }
         }
     }

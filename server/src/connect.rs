@@ -30,7 +30,7 @@ use crate::guard::Guarded;
 use crate::gzip::{deflate, inflate};
 use crate::messages::Messages;
 use crate::outgoing::Outgoing;
-use crate::peer::{Held, Peer, Unsent};
+use crate::peer::{HeldBytes, Peer, Unsent};
 use crate::settings::{COMPRESS_FROM_BYTES, COMPRESS_UP_TO_BYTES, SMALL_BYTES, Settings};
 
 /// The body of an answer.
@@ -197,7 +197,7 @@ impl Calling {
     ) -> Option<Opened> {
         let extensions = context.extensions();
         let peer = extensions.get::<Arc<Peer>>()?.clone();
-        let headers_held = extensions.get::<Arc<Held>>()?.clone();
+        let headers_held = extensions.get::<Arc<HeldBytes>>()?.clone();
         let query = extensions
             .get::<Uri>()
             .and_then(|uri| uri.query().map(str::to_owned));

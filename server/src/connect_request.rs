@@ -17,7 +17,7 @@ use crate::gzip::inflate_in_turn;
 use crate::headers::{self, content_type, is_json, is_prefixed};
 use crate::help;
 use crate::messages::Messages;
-use crate::peer::{Held, Peer};
+use crate::peer::{HeldBytes, Peer};
 use crate::settings::SMALL_BYTES;
 use crate::timeouts::{deadline, shorten};
 
@@ -29,7 +29,7 @@ pub async fn respond(
     method: Option<Method>,
     mut parts: Parts,
     body: ReadAhead,
-    headers_held: Arc<Held>,
+    headers_held: Arc<HeldBytes>,
     checked: Result<(), Failure>,
 ) -> Response<Body> {
     let shared = &*shared;
@@ -84,7 +84,7 @@ async fn stream(
     most: usize,
 ) -> Response<Body> {
     let is_gzip = headers::is_gzip(&parts.headers);
-    let requests = Requests::new(Messages::new(body, most, is_gzip, Held::new(peer)));
+    let requests = Requests::new(Messages::new(body, most, is_gzip, HeldBytes::new(peer)));
     parts.extensions.insert(requests.clone());
     let response = pass_on(shared, parts, ReadAhead::message_unread(false)).await;
     if let Some(unread) = requests.take() {
@@ -146,7 +146,7 @@ async fn inflated(parts: &mut Parts, body: ReadAhead, most: usize) -> Result<Rea
     if is_prefixed(&parts.headers) {
         // The header stays: it says that answers may be compressed.
         let peer = parts.extensions.get().cloned().expect("inserted above");
-        let message = Messages::new(body, most, true, Held::new(peer))
+        let message = Messages::new(body, most, true, HeldBytes::new(peer))
             .only()
             .await?;
         return Ok(ReadAhead::replaced(prefixed(&message).into()));

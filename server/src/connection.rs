@@ -21,7 +21,7 @@ use crate::call::{Closed, HTTP2, LIMIT};
 use crate::calls::Calls;
 use crate::connect::Protocols;
 use crate::cors;
-use crate::files::Files;
+use crate::files::StaticFiles;
 use crate::peer::{Peer, Peers};
 use crate::request::{Responding, respond};
 use crate::server::Draining;
@@ -48,7 +48,7 @@ pub struct Shared {
     pub calls: Arc<Calls>,
     pub peers: Arc<Peers>,
     pub protocols: Protocols,
-    pub files: Files,
+    pub files: StaticFiles,
 }
 
 /// Bytes of headers that HTTP reads: twice the limit, so that a call slightly above it gets a status

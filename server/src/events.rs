@@ -118,7 +118,7 @@ pub mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::peer::{Held, Peers};
+    use crate::peer::{HeldBytes, Peers};
     use crate::settings::SMALL_BYTES;
 
     fn events() -> Events {
@@ -176,7 +176,7 @@ pub mod tests {
         Box::new(Opened {
             method: 0,
             headers: http::HeaderMap::new(),
-            headers_held: Arc::new(Held::new(peer.clone())),
+            headers_held: Arc::new(HeldBytes::new(peer.clone())),
             peer,
             query: None,
             is_json: false,

@@ -9,12 +9,12 @@ use crate::call::Pairs;
 
 /// One file: the headers it is answered with, and its content.
 #[derive(Clone, Debug)]
-pub struct File {
+pub struct StaticFile {
     headers: HeaderMap,
     content: Bytes,
 }
 
-impl File {
+impl StaticFile {
     /// Fails where HTTP cannot carry a header, with its name.
     pub fn new(headers: Pairs, content: Vec<u8>) -> Result<Self, String> {
         let mut map = HeaderMap::with_capacity(headers.len() + 1);
@@ -29,7 +29,7 @@ impl File {
         }
         map.insert(header::CONTENT_LENGTH, HeaderValue::from(content.len()));
         let content = Bytes::from(content);
-        Ok(File {
+        Ok(StaticFile {
             headers: map,
             content,
         })
@@ -38,9 +38,9 @@ impl File {
 
 /// The files of a transport, by path. Empty: there are none.
 #[derive(Clone, Debug, Default)]
-pub struct Files(pub HashMap<String, File>);
+pub struct StaticFiles(pub HashMap<String, StaticFile>);
 
-impl Files {
+impl StaticFiles {
     /// The answer to a request for a file; `None` for any other request.
     pub fn answer<B>(&self, request: &Request<B>) -> Option<Response<Bytes>> {
         let is_head = request.method() == Method::HEAD;
@@ -76,10 +76,10 @@ fn is_known(requested: &HeaderMap, headers: &HeaderMap) -> bool {
 mod tests {
     use super::*;
 
-    fn files() -> Files {
+    fn files() -> StaticFiles {
         let headers = vec![("etag".to_owned(), "\"1\"".to_owned())];
-        let file = File::new(headers, b"hello".to_vec()).unwrap();
-        Files(HashMap::from([("/".to_owned(), file)]))
+        let file = StaticFile::new(headers, b"hello".to_vec()).unwrap();
+        StaticFiles(HashMap::from([("/".to_owned(), file)]))
     }
 
     fn answer(method: &str, path: &str, known: &str) -> Option<(StatusCode, usize)> {
@@ -113,6 +113,6 @@ mod tests {
 
     #[test]
     fn a_header_that_http_cannot_carry_is_rejected() {
-        assert!(File::new(vec![("a b".into(), "c".into())], vec![]).is_err());
+        assert!(StaticFile::new(vec![("a b".into(), "c".into())], vec![]).is_err());
     }
 }

@@ -13,7 +13,7 @@ use crate::connect::{Kind, Method};
 use crate::connection::Shared;
 use crate::grpc::Grpc;
 use crate::messages::Messages;
-use crate::peer::{Held, Peer};
+use crate::peer::{HeldBytes, Peer};
 use crate::request::Responding;
 use crate::timeouts::deadline;
 
@@ -24,7 +24,7 @@ pub fn respond(
     method: Method,
     headers: HeaderMap,
     body: ReadAhead,
-    headers_held: Arc<Held>,
+    headers_held: Arc<HeldBytes>,
     checked: Result<(), Failure>,
 ) -> Responding {
     let (grpc, known) = Grpc::read(&headers);
@@ -46,7 +46,7 @@ pub fn respond(
         arrived: None,
     });
     let most = most_of(&shared, method);
-    let held = Held::new(peer.clone());
+    let held = HeldBytes::new(peer.clone());
     let mut messages = Messages::new(body, most, grpc.is_gzip, held);
     match method.kind {
         Kind::Unary => Box::pin(async move {

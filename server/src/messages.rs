@@ -13,7 +13,7 @@ use crate::call::{
     Failure, INTERNAL, INVALID_ARGUMENT, PREFIX_BYTES, RESOURCE_EXHAUSTED, UNIMPLEMENTED,
 };
 use crate::gzip::inflate_in_turn;
-use crate::peer::Held;
+use crate::peer::HeldBytes;
 
 type Inflating = Pin<Box<dyn Future<Output = Result<Bytes, Failure>> + Send>>;
 
@@ -27,14 +27,14 @@ pub struct Messages {
     /// A compressed message of this size.
     inflating: Option<(usize, Inflating)>,
     /// Counts the buffered bytes.
-    held: Held,
+    held: HeldBytes,
     most: usize,
     may_be_gzip: bool,
 }
 
 impl Messages {
     /// `most`: maximum bytes of a message, compressed and inflated. `may_be_gzip`: by a header.
-    pub fn new(body: ReadAhead, most: usize, may_be_gzip: bool, held: Held) -> Self {
+    pub fn new(body: ReadAhead, most: usize, may_be_gzip: bool, held: HeldBytes) -> Self {
         Messages {
             body,
             data: Bytes::new(),

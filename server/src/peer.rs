@@ -211,14 +211,14 @@ impl Drop for Peer {
 }
 
 /// Bytes of messages, counted until dropped.
-pub struct Held {
+pub struct HeldBytes {
     peer: Arc<Peer>,
     size: usize,
 }
 
-impl Held {
+impl HeldBytes {
     pub fn new(peer: Arc<Peer>) -> Self {
-        Held { peer, size: 0 }
+        HeldBytes { peer, size: 0 }
     }
 
     pub fn size(&self) -> usize {
@@ -240,7 +240,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldBytes {
     fn drop(&mut self) {
         self.peer.release(self.size);
     }
@@ -328,7 +328,7 @@ mod tests {
     fn the_peer_that_holds_most_is_evicted_and_no_other_meanwhile() {
         let peers = Peers::new(100, 3);
         let (large, small) = (peer(&peers), peer(&peers));
-        let mut message = Held::new(large.clone());
+        let mut message = HeldBytes::new(large.clone());
         message.grow(60);
         let answer = Unsent::new(vec![0; 40], small.clone());
         assert!(!is_evicted(&large) && !is_evicted(&small));

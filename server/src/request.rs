@@ -12,7 +12,7 @@ use crate::call::{Failure, RESOURCE_EXHAUSTED, UNIMPLEMENTED};
 use crate::connect::{Kind, Method};
 use crate::connection::Shared;
 use crate::headers::{self, is_prefixed, lower_case_type};
-use crate::peer::{Held, Peer};
+use crate::peer::{HeldBytes, Peer};
 use crate::{connect_request, grpc, grpc_request, help, timeouts};
 
 /// The future of a response. It is boxed, so that its kilobyte is freed once a stream has started. To
@@ -36,7 +36,7 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
     let is_stream = method.is_some_and(|it| is_stream(it, &parts));
     let timeout = (!is_stream).then_some(shared.settings.message_timeout);
     let size = headers::size(&parts);
-    let mut headers_held = Held::new(peer.clone());
+    let mut headers_held = HeldBytes::new(peer.clone());
     headers_held.grow(size + parts.headers.len() * HEADER_BYTES);
     let headers_held = Arc::new(headers_held);
     let caller = is_unary.then(|| peer.clone());
@@ -68,7 +68,7 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
                 body,
                 timeout,
                 caller,
-                (!is_stream).then(|| Held::new(peer.clone())),
+                (!is_stream).then(|| HeldBytes::new(peer.clone())),
             ),
             headers_held,
             checked,

@@ -156,40 +156,40 @@ impl Server {
             let family = if address.is_ipv4() { "ipv4" } else { "ipv6" };
             let name = format!("{family}:{address}");
             // Close it: a connection that stays in the backlog would wait for its timeout.
-            let Some(held) = self.hold(&name, Some(address.ip())) else {
+            let Some(permit) = self.admit(&name, Some(address.ip())) else {
                 continue;
             };
             let _ = socket.set_nodelay(true);
             let shaking = self.clone();
-            tokio::spawn(shaking.shake_hands(socket, name, Some(address.ip()), held));
+            tokio::spawn(shaking.shake_hands(socket, name, Some(address.ip()), permit));
         }
     }
 
     async fn accept_unix(self: &Arc<Self>, listener: UnixListener) {
         while let Some((socket, _)) = self.accepted(|| listener.accept()).await {
             let name = "unix:";
-            let Some(held) = self.hold(name, None) else {
+            let Some(permit) = self.admit(name, None) else {
                 continue;
             };
             let shaking = self.clone();
-            tokio::spawn(shaking.shake_hands(socket, name.into(), None, held));
+            tokio::spawn(shaking.shake_hands(socket, name.into(), None, permit));
         }
     }
 
-    /// Serves an accepted connection until it ends. `held` is dropped when its socket is closed.
+    /// Serves an accepted connection until it ends. `permit` is dropped when its socket is closed.
     pub fn shake_hands<S, H>(
         self: Arc<Self>,
         socket: S,
         name: String,
         address: Option<IpAddr>,
-        held: H,
+        permit: H,
     ) -> impl Future<Output = ()> + Send
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         H: Send + Unpin + 'static,
     {
         let tls = self.tls.lock().clone();
-        let socket = Lingering::new(socket, held);
+        let socket = Lingering::new(socket, permit);
         async move {
             let Some(tls) = tls else {
                 let peer = self.shared.peers.add(name, address, None);
@@ -233,7 +233,7 @@ impl Server {
 
     /// Counts a connection. If there are the maximum, in all or of its address, returns `None` and
     /// tells Python.
-    fn hold(self: &Arc<Self>, name: &str, address: Option<IpAddr>) -> Option<Held> {
+    fn admit(self: &Arc<Self>, name: &str, address: Option<IpAddr>) -> Option<ConnectionPermit> {
         let refuse = |setting, limit| {
             self.shared.calls.push_closed(Closed {
                 peer: name.into(),
@@ -256,20 +256,20 @@ impl Server {
             *count += 1;
         }
         self.connections.fetch_add(1, Relaxed);
-        Some(Held {
+        Some(ConnectionPermit {
             server: self.clone(),
             address,
         })
     }
 }
 
-/// A counted connection.
-struct Held {
+/// An open connection, counted until dropped.
+struct ConnectionPermit {
     server: Arc<Server>,
     address: Option<IpAddr>,
 }
 
-impl Drop for Held {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.server.connections.fetch_sub(1, Relaxed);
         let Some(address) = self.address else { return };

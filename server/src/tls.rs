@@ -16,7 +16,7 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto::ring};
 use crate::call::Closed;
 
 /// The configured files, as PEM.
-pub struct Files {
+pub struct TlsFiles {
     pub certificate: Vec<u8>,
     pub key: Vec<u8>,
     /// If given, clients must have a certificate of one of these.
@@ -26,7 +26,7 @@ pub struct Files {
 /// An acceptor for HTTP/2 and HTTP/1.1 by ALPN, with TLS 1.2 and 1.3.
 ///
 /// Fails with a message for the operator.
-pub fn acceptor(files: &Files) -> Result<TlsAcceptor, String> {
+pub fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, String> {
     let provider = Arc::new(ring::default_provider());
     let chain = certificates(&files.certificate, "tls_cert_file")?;
     let key = PrivateKeyDer::from_pem_slice(&files.key)
@@ -130,7 +130,7 @@ mod tests {
     const KEY: &str = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
 
     fn fault(certificate: &str, client_authorities: Option<&str>) -> String {
-        let files = Files {
+        let files = TlsFiles {
             certificate: certificate.into(),
             key: KEY.into(),
             client_authorities: client_authorities.map(Into::into),

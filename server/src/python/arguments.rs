@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 
 use crate::connect::Kind;
 use crate::settings::Settings;
-use crate::tls::{Files, acceptor};
+use crate::tls::{TlsFiles, acceptor};
 
 pyo3::import_exception!(bytepair_server.config.loader, ConfigurationError);
 
@@ -27,7 +27,7 @@ pub fn read_kind(kind: &str) -> PyResult<Kind> {
 
 pub fn read_tls(files: Tls) -> PyResult<tokio_rustls::TlsAcceptor> {
     let (certificate, key, client_authorities) = files;
-    acceptor(&Files {
+    acceptor(&TlsFiles {
         certificate,
         key,
         client_authorities,

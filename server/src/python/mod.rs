@@ -20,7 +20,7 @@ use crate::call::{Command, Event, Failure, INTERNAL, Pairs};
 use crate::calls::Calls;
 use crate::connect::{Method, Protocols};
 use crate::connection::Shared;
-use crate::files::{File as StaticFile, Files as StaticFiles};
+use crate::files::{StaticFile, StaticFiles};
 use crate::peer::Peers;
 use crate::server::{Listener, Server};
 use arguments::{Tls, read_kind, read_settings, read_tls};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytepair_transport::calls::Calls;
 use bytepair_transport::connect::{Kind, Method, Protocols};
 use bytepair_transport::connection::Shared;
-use bytepair_transport::files::Files;
+use bytepair_transport::files::StaticFiles;
 use bytepair_transport::peer::Peers;
 use bytepair_transport::settings::Settings;
 
@@ -65,6 +65,6 @@ pub fn shared(settings: Settings) -> Arc<Shared> {
         protocols: Protocols::new(methods.collect(), calls.clone(), &settings),
         settings,
         calls,
-        files: Files::default(),
+        files: StaticFiles::default(),
     })
 }

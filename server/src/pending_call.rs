@@ -1,4 +1,4 @@
-//! One call in progress: it receives Python's commands.
+//! One pending call: it receives Python's commands.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ type Start = oneshot::Sender<Result<Started, Failure>>;
 
 /// The receiver of Python's commands for one call.
 #[derive(Default)]
-pub struct Slot {
+pub struct PendingCall {
     pub peer: Option<Arc<Peer>>,
     pub admission: Option<oneshot::Sender<Result<(), Failure>>>,
     /// Receives the failure of an admitted call whose message is still being read.
@@ -28,45 +28,45 @@ pub struct Slot {
 }
 
 /// Applies a command to a call; no effect if the call is over.
-pub fn carry_out(slots: &mut HashMap<u64, Slot>, id: u64, command: Command) {
-    let Some(slot) = slots.get_mut(&id) else {
+pub fn carry_out(pending: &mut HashMap<u64, PendingCall>, id: u64, command: Command) {
+    let Some(call) = pending.get_mut(&id) else {
         return;
     };
     match command {
-        Command::Read(count) => match (slot.admission.take(), &slot.reader) {
+        Command::Read(count) => match (call.admission.take(), &call.reader) {
             (Some(admission), _) => drop(admission.send(Ok(()))),
             (None, Some(reader)) => reader.arrived.remove(count),
             (None, None) => {}
         },
         Command::Answer(answer) => {
-            if let Some(Slot {
+            if let Some(PendingCall {
                 answer: Some(to), ..
-            }) = slots.remove(&id)
+            }) = pending.remove(&id)
             {
                 let _ = to.send(Ok(answer));
             }
         }
-        Command::Start(headers, trailers) => start(slot, headers, trailers),
+        Command::Start(headers, trailers) => start(call, headers, trailers),
         Command::Send(message) => {
-            if let Some(messages) = &slot.messages {
+            if let Some(messages) = &call.messages {
                 messages.push(message);
             }
         }
-        Command::Close => end(slot, Ok(())),
+        Command::Close => end(call, Ok(())),
         Command::Fail(failure) => {
-            if slot.start.is_none() && slot.messages.is_some() {
-                return end(slot, Err(Box::new(failure)));
+            if call.start.is_none() && call.messages.is_some() {
+                return end(call, Err(Box::new(failure)));
             }
-            let Some(slot) = slots.remove(&id) else {
+            let Some(call) = pending.remove(&id) else {
                 return;
             };
-            if let Some(admission) = slot.admission {
+            if let Some(admission) = call.admission {
                 let _ = admission.send(Err(failure));
-            } else if let Some(answer) = slot.answer {
+            } else if let Some(answer) = call.answer {
                 let _ = answer.send(Err(failure));
-            } else if let Some(start) = slot.start {
+            } else if let Some(start) = call.start {
                 let _ = start.send(Err(failure));
-            } else if let Some(rejection) = slot.rejection {
+            } else if let Some(rejection) = call.rejection {
                 let _ = rejection.send(failure);
             }
         }
@@ -74,16 +74,16 @@ pub fn carry_out(slots: &mut HashMap<u64, Slot>, id: u64, command: Command) {
 }
 
 /// Ends a stream after its queued messages. `Event::Ended` follows when they are sent.
-fn end(slot: &mut Slot, end: Result<(), Box<Failure>>) {
-    if let Some(messages) = slot.messages.take() {
+fn end(call: &mut PendingCall, end: Result<(), Box<Failure>>) {
+    if let Some(messages) = call.messages.take() {
         messages.end(end);
     }
-    slot.reader = None;
-    slot.is_ending = true;
+    call.reader = None;
+    call.is_ending = true;
 }
 
-fn start(slot: &mut Slot, headers: Pairs, trailers: Pairs) {
-    if let (Some(to), Some(messages)) = (slot.start.take(), slot.messages.clone()) {
+fn start(call: &mut PendingCall, headers: Pairs, trailers: Pairs) {
+    if let (Some(to), Some(messages)) = (call.start.take(), call.messages.clone()) {
         let _ = to.send(Ok(Started {
             headers,
             trailers,
