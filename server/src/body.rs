@@ -16,10 +16,10 @@ use tokio::time::{Sleep, sleep};
 
 use crate::call::{Failure, PREFIX_BYTES, RESOURCE_EXHAUSTED};
 use crate::peer::{HeldBytes, Peer, Unsent};
+use crate::settings::DISCARDED_BYTES;
 use crate::{connect, grpc};
 
-/// Maximum bytes that are read and dropped after a call is over, and the time for that.
-const DISCARDED_BYTES: usize = 1 << 20;
+/// Time for the rest of a body to be read and dropped after its call is over.
 const DISCARD: Duration = Duration::from_secs(5);
 
 /// The message of an error if the caller has reset the stream or is gone.

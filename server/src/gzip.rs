@@ -14,20 +14,20 @@ use crate::call::{Failure, INVALID_ARGUMENT, RESOURCE_EXHAUSTED};
 /// Higher levels cost the transport's thread much time for little.
 const LEVEL: Compression = Compression::new(1);
 
-/// Messages that inflate to at most this size wait for no turn.
-const SMALL_BYTES: usize = 64 << 10;
+/// Messages that inflate to at most this size do not wait for others.
+const INFLATED_AT_ONCE_BYTES: usize = 64 << 10;
 
-static TURN: Semaphore = Semaphore::const_new(1);
+static INFLATING: Semaphore = Semaphore::const_new(1);
 
 /// Inflates a message like `inflate`. Large ones go one at a time, and between two of them the
 /// transport's thread looks at its sockets: otherwise a burst of them would hold up other callers.
 pub async fn inflate_in_turn(data: Bytes, most: usize) -> Result<Bytes, Failure> {
-    if data.len() <= SMALL_BYTES
-        && let Ok(inflated) = inflate(&data, most.min(SMALL_BYTES))
+    if data.len() <= INFLATED_AT_ONCE_BYTES
+        && let Ok(inflated) = inflate(&data, most.min(INFLATED_AT_ONCE_BYTES))
     {
         return Ok(inflated);
     }
-    let _turn = TURN.acquire().await;
+    let _permit = INFLATING.acquire().await;
     yield_now().await;
     inflate(&data, most)
 }
@@ -104,7 +104,7 @@ mod tests {
     #[tokio::test]
     async fn large_messages_are_inflated_one_at_a_time_with_others_between_and_small_ones_at_once()
     {
-        let large = Bytes::from(deflate(b"", &[7; SMALL_BYTES + 1]).unwrap());
+        let large = Bytes::from(deflate(b"", &[7; INFLATED_AT_ONCE_BYTES + 1]).unwrap());
         let rounds = Arc::new(AtomicUsize::new(0));
         let inflating: Vec<_> = (0..8)
             .map(|_| {
@@ -129,7 +129,7 @@ mod tests {
         other.abort();
         seen.dedup();
         assert!(seen.len() >= 4, "{seen:?}"); // as rounds may begin with either
-        let small = Bytes::from(deflate(b"", &[7; SMALL_BYTES]).unwrap());
+        let small = Bytes::from(deflate(b"", &[7; INFLATED_AT_ONCE_BYTES]).unwrap());
         assert!(inflate_in_turn(small, 1 << 20).now_or_never().is_some());
         assert!(inflate_in_turn(large, 1 << 20).now_or_never().is_none());
     }

@@ -9,10 +9,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf, copy, sink};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
+use crate::settings::DISCARDED_BYTES;
+
 /// Time for a peer to receive everything and to close its side.
 const LINGER: Duration = Duration::from_secs(10);
-/// Maximum bytes that are read meanwhile.
-const DISCARDED_BYTES: u64 = 1 << 20;
 
 /// A socket whose drop closes it at once, unless its end was sent and its peer may still send. Then
 /// the runtime closes it, after the peer has closed its side. A system that receives data for a
@@ -70,7 +70,7 @@ where
         ) {
             runtime.spawn(async move {
                 let (socket, _held) = *socket;
-                let mut rest = socket.take(DISCARDED_BYTES);
+                let mut rest = socket.take(DISCARDED_BYTES as u64);
                 let _ = timeout(LINGER, copy(&mut rest, &mut sink())).await;
             });
         }

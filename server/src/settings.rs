@@ -59,3 +59,6 @@ pub const COMPRESS_FROM_BYTES: usize = 1 << 10;
 pub const COMPRESS_UP_TO_BYTES: usize = 128 << 10;
 /// A stream that holds more unsent bytes than this is paused, until it is below half of it.
 pub const STREAM_UNSENT_BYTES: usize = 256 << 10;
+/// Maximum bytes that are read and dropped after a call is over, or after the end of a connection was
+/// sent.
+pub const DISCARDED_BYTES: usize = 1 << 20;
