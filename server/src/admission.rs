@@ -1,4 +1,4 @@
-//! What a call waits for: room for its message, admission, its answer and its deadline.
+//! What a call waits for: memory for its message, admission, its answer and its deadline.
 
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
@@ -44,7 +44,7 @@ pub fn most_of(shared: &Shared, method: Method) -> usize {
     }
 }
 
-/// Reserves room for a message that is read before its call is admitted, until the call is over.
+/// Reserves memory for a message that is read before its call is admitted, until the call is over.
 pub fn reserve(shared: &Shared, size: usize) -> Option<Reserved> {
     let most = shared.settings.read_ahead_bytes.max(SMALL_BYTES);
     let is_wanted = size <= most.min(shared.settings.max_message_bytes);

@@ -13,7 +13,7 @@ use crate::settings::{STREAM_READ_AHEAD, STREAM_READ_AHEAD_BYTES};
 /// or has dropped the call.
 pub struct Arrived {
     queue: Mutex<Queue>,
-    has_room: Notify,
+    has_capacity: Notify,
 }
 
 struct Queue {
@@ -28,18 +28,18 @@ impl Arrived {
                 sizes: VecDeque::new(),
                 held: HeldBytes::new(peer),
             }),
-            has_room: Notify::new(),
+            has_capacity: Notify::new(),
         })
     }
 
     /// Waits until one more message may be read: its size is not known before.
-    pub async fn room(&self) {
-        while !self.has_room() {
-            self.has_room.notified().await;
+    pub async fn capacity(&self) {
+        while !self.has_capacity() {
+            self.has_capacity.notified().await;
         }
     }
 
-    fn has_room(&self) -> bool {
+    fn has_capacity(&self) -> bool {
         let queue = self.queue.lock();
         queue.sizes.len() < STREAM_READ_AHEAD && queue.held.size() < STREAM_READ_AHEAD_BYTES
     }
@@ -58,11 +58,11 @@ impl Arrived {
         let left = queue.held.size() - size;
         queue.held.set(left);
         drop(queue);
-        self.has_room.notify_one();
+        self.has_capacity.notify_one();
     }
 }
 
-/// What the reader of a stream waits for: room for a message, and the end of the call.
+/// What the reader of a stream waits for: capacity for a message, and the end of the call.
 pub struct Reading {
     pub arrived: Arc<Arrived>,
     pub over: oneshot::Receiver<()>,
@@ -96,20 +96,20 @@ mod tests {
     fn messages_are_limited_by_number_and_by_bytes_and_count_until_removed() {
         let peers = Peers::new(1 << 30, 0);
         let arrived = Arrived::new(peers.add("unix:".into(), None, None));
-        let has_room = || arrived.room().now_or_never().is_some();
+        let has_capacity = || arrived.capacity().now_or_never().is_some();
         (1..STREAM_READ_AHEAD).for_each(|_| arrived.push(1));
-        assert!(has_room());
+        assert!(has_capacity());
         arrived.push(1);
-        assert!(!has_room());
+        assert!(!has_capacity());
         arrived.remove(STREAM_READ_AHEAD - 1);
-        assert!(has_room());
+        assert!(has_capacity());
         arrived.push(STREAM_READ_AHEAD_BYTES);
         assert_eq!(peers.held(), STREAM_READ_AHEAD_BYTES + 1);
-        assert!(!has_room());
+        assert!(!has_capacity());
         arrived.remove(1);
-        assert!(!has_room());
+        assert!(!has_capacity());
         arrived.remove(8); // of which there is one
-        assert!(has_room());
+        assert!(has_capacity());
         assert_eq!(peers.held(), 0);
     }
 }

@@ -108,8 +108,8 @@ impl Calls {
         (guard, answered)
     }
 
-    /// Reserves room for a message that is read before Python admits its call; `None` if it must wait
-    /// for that. Small ones always have room.
+    /// Reserves memory for a message that is read before Python admits its call; `None` if it must wait
+    /// for that. Small ones never wait.
     pub fn reserve(self: &Arc<Self>, size: usize) -> Option<Reserved> {
         if size > SMALL_BYTES && self.reserved.load(Relaxed) >= UNADMITTED_BYTES {
             return None;
@@ -217,7 +217,7 @@ impl Calls {
     {
         loop {
             let next = async {
-                reading.arrived.room().await;
+                reading.arrived.capacity().await;
                 messages.next().await
             };
             let event = tokio::select! {
@@ -314,7 +314,7 @@ impl Calls {
     }
 }
 
-/// Room for a message, until dropped.
+/// Reserved memory for a message, until dropped.
 pub struct Reserved {
     calls: Arc<Calls>,
     size: usize,
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn large_messages_have_room_again_once_others_are_over() {
+    fn large_messages_are_reserved_again_once_others_are_over() {
         let calls = Calls::new(File::options().write(true).open("/dev/null").unwrap());
         let half = || calls.reserve(UNADMITTED_BYTES / 2);
         let (first, second) = (half(), half());

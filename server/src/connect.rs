@@ -148,7 +148,7 @@ impl Protocols {
         Protocols {
             service: limited(settings.max_message_bytes),
             // A query may be longer where headers may.
-            small: limited(SMALL_BYTES.max(settings.max_header_bytes as usize)),
+            small: limited(SMALL_BYTES.max(settings.max_metadata_bytes as usize)),
         }
     }
 

@@ -54,7 +54,7 @@ pub struct Shared {
 /// Bytes of headers that HTTP reads: twice the limit, so that a call slightly above it gets a status
 /// of its protocol.
 fn header_list_bytes(settings: &Settings) -> u32 {
-    settings.max_header_bytes.saturating_mul(2)
+    settings.max_metadata_bytes.saturating_mul(2)
 }
 
 /// HTTP/1.1 by the settings.
@@ -114,7 +114,7 @@ where
         let (shared, peer) = (shared.clone(), peer.clone());
         hyper::service::service_fn(move |request| answer(&shared, &peer, request))
     };
-    // Boxed, and not within the future below: that would keep room for all that it is made of.
+    // Boxed, and not within the future below: that would be as large as all that it is made of.
     let (settings, io) = (&shared.settings, TokioIo::new(socket));
     let mut connection: Connection = if is_http2 {
         Box::pin(http2(settings, &shared.peers).serve_connection(io, service))
@@ -125,7 +125,7 @@ where
         let began = Instant::now();
         let age = shared.settings.max_connection_age;
         let mut age = age.map(|age| Box::pin(tokio::time::sleep(age)));
-        let (mut is_told, mut last_goaway) = (false, None);
+        let (mut has_sent_goaway, mut last_goaway) = (false, None);
         let close = |fault, reason| {
             shared.calls.push_closed(Closed {
                 peer: peer.name.clone(),
@@ -164,8 +164,8 @@ where
             if closes || !is_http2 {
                 last_goaway = None;
                 connection.as_mut().graceful_shutdown();
-            } else if !is_told {
-                is_told = true;
+            } else if !has_sent_goaway {
+                has_sent_goaway = true;
                 goaway.store(true, Relaxed);
                 last_goaway = Some(Box::pin(tokio::time::sleep(GOAWAY_INTERVAL)));
             }

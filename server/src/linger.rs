@@ -28,7 +28,7 @@ where
     has_ended: bool,
     peer_has_sent: bool,
     peer_has_ended: bool,
-    /// Always there until it is dropped. Boxed: futures would keep room for several copies.
+    /// Always there until it is dropped. Boxed: futures would hold several copies of it.
     socket: Option<Box<(S, H)>>,
 }
 

@@ -335,7 +335,7 @@ mod tests {
         let more = Unsent::new(vec![0; 50], small.clone());
         assert!(is_evicted(&small) && !is_evicted(&large)); // it has 90 now
         message.grow(30);
-        assert!(!is_evicted(&large)); // there is room, as soon as the other is closed
+        assert!(!is_evicted(&large)); // enough is free once the other is closed
         message.grow(20);
         assert!(is_evicted(&large));
         drop((answer, more, message, small, large));

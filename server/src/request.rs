@@ -1,4 +1,4 @@
-//! One request: the protocol that it speaks, and the limits of its headers.
+//! One request: the protocol that it speaks, and the limit on its metadata.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
     headers_held.grow(size + parts.headers.len() * HEADER_BYTES);
     let headers_held = Arc::new(headers_held);
     let caller = is_unary.then(|| peer.clone());
-    let checked = if size > shared.settings.max_header_bytes as usize {
-        Err(too_many_headers(size, shared.settings.max_header_bytes))
+    let checked = if size > shared.settings.max_metadata_bytes as usize {
+        Err(too_much_metadata(size, shared.settings.max_metadata_bytes))
     } else if method.is_none() {
         // Without its body, which its caller may never end.
         Err(Failure::new(UNIMPLEMENTED, "no RPC has this path"))
@@ -76,7 +76,7 @@ pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming
     }
 }
 
-fn too_many_headers(size: usize, limit: u32) -> Failure {
+fn too_much_metadata(size: usize, limit: u32) -> Failure {
     Failure::new(
         RESOURCE_EXHAUSTED,
         format!("the metadata have {size} bytes, and max_metadata_bytes permits {limit}"),

@@ -25,7 +25,7 @@ use crate::socket::Rewound;
 use crate::tls::failed;
 
 /// The wait after `accept` failed because of missing descriptors or memory.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// The preface of an HTTP/2 connection.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -144,7 +144,7 @@ impl Server {
             match accepted {
                 Ok(accepted) => return Some(accepted),
                 Err(_) => tokio::select! {
-                    () = tokio::time::sleep(ACCEPT_PAUSE) => {}
+                    () = tokio::time::sleep(ACCEPT_RETRY_DELAY) => {}
                     () = self.stop_listening.notified() => return None,
                 },
             }

@@ -15,8 +15,8 @@ pub struct Settings {
     pub message_timeout: Duration,
     /// Maximum concurrent streams of one HTTP/2 connection.
     pub max_concurrent_streams: u32,
-    /// Maximum bytes of one header list.
-    pub max_header_bytes: u32,
+    /// Maximum bytes of the metadata of one call.
+    pub max_metadata_bytes: u32,
     /// Maximum bytes of one message, compressed and inflated.
     pub max_message_bytes: usize,
     /// Unary messages up to this size are read before their call is admitted.

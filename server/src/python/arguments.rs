@@ -54,7 +54,7 @@ pub fn read_settings(given: Option<&Bound<'_, PyDict>>) -> PyResult<Settings> {
         handshake_timeout: seconds("handshake_seconds")?,
         message_timeout: seconds("message_seconds")?,
         max_concurrent_streams: get("max_concurrent_streams")?.extract()?,
-        max_header_bytes: get("max_metadata_bytes")?.extract()?,
+        max_metadata_bytes: get("max_metadata_bytes")?.extract()?,
         max_message_bytes: number("max_message_bytes")?,
         read_ahead_bytes: number("read_ahead_bytes")?,
         max_unread_calls: number("max_unread_calls")?,

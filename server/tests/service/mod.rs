@@ -28,7 +28,7 @@ pub fn settings(max_buffered_bytes: usize) -> Settings {
         handshake_timeout: Duration::from_secs(5),
         message_timeout: Duration::from_secs(2),
         max_concurrent_streams: 16,
-        max_header_bytes: 4 << 10,
+        max_metadata_bytes: 4 << 10,
         max_message_bytes: 64 << 10,
         read_ahead_bytes: 1 << 10,
         max_unread_calls: 4,
