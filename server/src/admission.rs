@@ -8,12 +8,12 @@ use tokio::sync::oneshot;
 
 use crate::call::{Failure, Opened};
 use crate::calls::Reserved;
-use crate::connect::Method;
-use crate::connection::Shared;
 use crate::grpc;
 use crate::guard::Guard;
+use crate::methods::Method;
 use crate::peer::Peer;
 use crate::settings::SMALL_BYTES;
+use crate::shared::Shared;
 
 /// Waits for Python's answer.
 pub async fn received<T>(receiver: oneshot::Receiver<Result<T, Failure>>) -> Result<T, Failure> {

@@ -29,6 +29,7 @@ use crate::calls::Calls;
 use crate::guard::Guarded;
 use crate::gzip::{deflate, inflate};
 use crate::messages::Messages;
+use crate::methods::{Kind, Method};
 use crate::outgoing::Outgoing;
 use crate::peer::{HeldBytes, Peer, Unsent};
 use crate::settings::{COMPRESS_FROM_BYTES, COMPRESS_UP_TO_BYTES, SMALL_BYTES, Settings};
@@ -39,26 +40,6 @@ pub type Body = ConnectRpcBody;
 /// Whether the library has compressed an answer.
 fn is_compressed(headers: &HeaderMap) -> bool {
     ENCODINGS.iter().any(|name| headers.contains_key(*name))
-}
-
-/// Whether request and answer are one message or a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Unary,
-    ServerStream,
-    ClientStream,
-    BidiStream,
-}
-
-/// One RPC.
-#[derive(Clone, Copy, Debug)]
-pub struct Method {
-    pub number: usize,
-    pub kind: Kind,
-    /// Whether GET may call it.
-    pub has_no_side_effects: bool,
-    /// Whether its messages have at most `SMALL_BYTES`, compressed and inflated.
-    pub is_small: bool,
 }
 
 /// Marks a call whose message is read when Python requests it.

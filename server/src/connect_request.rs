@@ -10,15 +10,16 @@ use tokio::sync::oneshot;
 use crate::admission::{admission, most_of, reserve, within};
 use crate::body::{Body, ReadAhead};
 use crate::call::{Failure, Opened, PREFIX_BYTES, prefixed};
-use crate::connect::{Admitted, Kind, Method, Rejected, Requests};
-use crate::connection::Shared;
+use crate::connect::{Admitted, Rejected, Requests};
 use crate::guard::Guard;
 use crate::gzip::inflate_in_turn;
 use crate::headers::{self, content_type, is_json, is_prefixed};
 use crate::help;
 use crate::messages::Messages;
+use crate::methods::{Kind, Method};
 use crate::peer::{HeldBytes, Peer};
 use crate::settings::SMALL_BYTES;
+use crate::shared::Shared;
 use crate::timeouts::{deadline, shorten};
 
 /// Answers a request; a failure of `checked` is its answer. `method` is given for streams, and for unary POST calls, which may

@@ -1,31 +1,23 @@
-//! One connection: its requests, its age, and its limits against abuse.
+//! One connection: its age, and its limits against abuse.
 
-use std::convert::Infallible;
 use std::error::Error as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use http::{HeaderValue, Request, Response, header};
-use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulConnection;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 
-use crate::body::Body;
 use crate::call::{Closed, HTTP2, LIMIT};
-use crate::calls::Calls;
-use crate::connect::Protocols;
-use crate::cors;
-use crate::files::StaticFiles;
 use crate::peer::{Peer, Peers};
-use crate::request::{Responding, respond};
+use crate::request::answer;
 use crate::server::Draining;
 use crate::settings::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES, Settings};
+use crate::shared::Shared;
 use crate::socket::Rewound;
 
 /// Between a first GOAWAY, after which a client begins no more calls, and the one that names the last
@@ -41,15 +33,6 @@ const MIN_AGE: Duration = Duration::from_millis(200);
 /// Maximum of calls reset before they are accepted, on a connection that begins in a flood: h2's
 /// default.
 const FEW_RESETS: usize = 20;
-
-/// The state that all connections share.
-pub struct Shared {
-    pub settings: Settings,
-    pub calls: Arc<Calls>,
-    pub peers: Arc<Peers>,
-    pub protocols: Protocols,
-    pub files: StaticFiles,
-}
 
 /// Bytes of headers that HTTP reads: twice the limit, so that a call slightly above it gets a status
 /// of its protocol.
@@ -186,65 +169,5 @@ async fn reached(timer: &mut Option<Pin<Box<Sleep>>>) {
     match timer {
         Some(timer) => timer.as_mut().await,
         None => std::future::pending().await,
-    }
-}
-
-/// The answer to a request. A request that is cancelled before it counts as abandoned.
-struct Answering {
-    response: Responding,
-    origin: Option<HeaderValue>,
-    shared: Arc<Shared>,
-    peer: Arc<Peer>,
-    is_http1: bool,
-    is_answered: bool,
-}
-
-impl Future for Answering {
-    type Output = Result<Response<Body>, Infallible>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut response = ready!(self.response.as_mut().poll(context));
-        if let Some(origin) = self.origin.take() {
-            cors::allow(response.headers_mut(), origin);
-        }
-        let most_age = self.shared.settings.max_connection_age;
-        if self.is_http1 && self.peer.is_ending(most_age) {
-            let close = HeaderValue::from_static("close");
-            response.headers_mut().insert(header::CONNECTION, close);
-        }
-        self.is_answered = true;
-        Poll::Ready(Ok(response))
-    }
-}
-
-impl Drop for Answering {
-    fn drop(&mut self) {
-        if !self.is_answered {
-            self.peer.abandon();
-        }
-    }
-}
-
-fn answer(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming>) -> Answering {
-    let origin = cors::allowed(&shared.settings.cors_origins, &request);
-    let is_http1 = request.version() < http::Version::HTTP_2;
-    let at_once = if let (Some(origin), true) = (&origin, cors::is_preflight(&request)) {
-        let requested = request
-            .headers()
-            .get(header::ACCESS_CONTROL_REQUEST_HEADERS);
-        Some(cors::preflight(origin.clone(), requested))
-    } else {
-        shared.files.answer(&request)
-    };
-    Answering {
-        response: match at_once {
-            Some(response) => Box::pin(std::future::ready(response.map(Body::whole))),
-            None => respond(shared, peer, request),
-        },
-        origin,
-        shared: shared.clone(),
-        peer: peer.clone(),
-        is_http1,
-        is_answered: false,
     }
 }

@@ -9,12 +9,12 @@ use http::HeaderMap;
 use crate::admission::{admission, most_of, received, reserve, within};
 use crate::body::ReadAhead;
 use crate::call::{Answer, Failure, Opened};
-use crate::connect::{Kind, Method};
-use crate::connection::Shared;
 use crate::grpc::Grpc;
 use crate::messages::Messages;
+use crate::methods::{Kind, Method};
 use crate::peer::{HeldBytes, Peer};
-use crate::request::Responding;
+use crate::request::BoxedResponse;
+use crate::shared::Shared;
 use crate::timeouts::deadline;
 
 /// Answers a request; a failure of `checked` is its answer.
@@ -26,7 +26,7 @@ pub fn respond(
     body: ReadAhead,
     headers_held: Arc<HeldBytes>,
     checked: Result<(), Failure>,
-) -> Responding {
+) -> BoxedResponse {
     let (grpc, known) = Grpc::read(&headers);
     if let Err(failure) = checked.and(known) {
         return Box::pin(std::future::ready(grpc.answer(Err(failure))));

@@ -1,29 +1,96 @@
-//! One request: the protocol that it speaks, and the limit on its metadata.
+//! One request: its answer, by the protocol that it speaks.
 
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use http::request::Parts;
-use http::{Method as HttpMethod, Request, Response};
+use http::{HeaderValue, Method as HttpMethod, Request, Response, header};
 use hyper::body::Incoming;
 
 use crate::body::{Body, ReadAhead};
 use crate::call::{Failure, RESOURCE_EXHAUSTED, UNIMPLEMENTED};
-use crate::connect::{Kind, Method};
-use crate::connection::Shared;
 use crate::headers::{self, is_prefixed, lower_case_type};
+use crate::methods::{Kind, Method};
 use crate::peer::{HeldBytes, Peer};
-use crate::{connect_request, grpc, grpc_request, help, timeouts};
+use crate::shared::Shared;
+use crate::{connect_request, cors, grpc, grpc_request, help, timeouts};
 
 /// The future of a response. It is boxed, so that its kilobyte is freed once a stream has started. To
 /// keep it small, futures capture what they own and never pass it on.
-pub type Responding = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+pub type BoxedResponse = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 /// Memory of a header beside what HTTP/2 counts.
 const HEADER_BYTES: usize = 80;
 
-/// Answers a request.
-pub fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming>) -> Responding {
+/// The answer to a request. A request that is cancelled before it counts as abandoned.
+pub struct ResponseFuture {
+    response: BoxedResponse,
+    origin: Option<HeaderValue>,
+    shared: Arc<Shared>,
+    peer: Arc<Peer>,
+    is_http1: bool,
+    is_answered: bool,
+}
+
+impl Future for ResponseFuture {
+    type Output = Result<Response<Body>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut response = ready!(self.response.as_mut().poll(context));
+        if let Some(origin) = self.origin.take() {
+            cors::allow(response.headers_mut(), origin);
+        }
+        let most_age = self.shared.settings.max_connection_age;
+        if self.is_http1 && self.peer.is_ending(most_age) {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(header::CONNECTION, close);
+        }
+        self.is_answered = true;
+        Poll::Ready(Ok(response))
+    }
+}
+
+impl Drop for ResponseFuture {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.peer.abandon();
+        }
+    }
+}
+
+/// Answers a request: a preflight of CORS, a file, or a call.
+pub fn answer(
+    shared: &Arc<Shared>,
+    peer: &Arc<Peer>,
+    request: Request<Incoming>,
+) -> ResponseFuture {
+    let origin = cors::allowed(&shared.settings.cors_origins, &request);
+    let is_http1 = request.version() < http::Version::HTTP_2;
+    let at_once = if let (Some(origin), true) = (&origin, cors::is_preflight(&request)) {
+        let requested = request
+            .headers()
+            .get(header::ACCESS_CONTROL_REQUEST_HEADERS);
+        Some(cors::preflight(origin.clone(), requested))
+    } else {
+        shared.files.answer(&request)
+    };
+    ResponseFuture {
+        response: match at_once {
+            Some(response) => Box::pin(std::future::ready(response.map(Body::whole))),
+            None => respond(shared, peer, request),
+        },
+        origin,
+        shared: shared.clone(),
+        peer: peer.clone(),
+        is_http1,
+        is_answered: false,
+    }
+}
+
+/// Answers a call.
+fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming>) -> BoxedResponse {
     let (mut parts, body) = request.into_parts();
     lower_case_type(&mut parts.headers);
     let method = shared.protocols.method(parts.uri.path()).copied();

@@ -18,9 +18,10 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::call::Closed;
-use crate::connection::{Shared, serve};
+use crate::connection::serve;
 use crate::linger::Lingering;
 use crate::peer::Peer;
+use crate::shared::Shared;
 use crate::socket::Rewound;
 use crate::tls::failed;
 

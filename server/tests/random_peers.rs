@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytepair_transport::call::{Command, Event, Failure};
 use bytepair_transport::calls::{Calls, NO_CALL};
-use bytepair_transport::connect::Kind;
+use bytepair_transport::methods::Kind;
 use bytepair_transport::server::Server;
 use tokio::time::sleep;
 

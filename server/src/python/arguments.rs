@@ -6,7 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::connect::Kind;
+use crate::methods::Kind;
 use crate::settings::Settings;
 use crate::tls::{TlsFiles, acceptor};
 

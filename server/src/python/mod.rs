@@ -18,11 +18,12 @@ use tokio::sync::oneshot;
 
 use crate::call::{Command, Event, Failure, INTERNAL, Pairs};
 use crate::calls::Calls;
-use crate::connect::{Method, Protocols};
-use crate::connection::Shared;
+use crate::connect::Protocols;
 use crate::files::{StaticFile, StaticFiles};
+use crate::methods::Method;
 use crate::peer::Peers;
 use crate::server::{Listener, Server};
+use crate::shared::Shared;
 use arguments::{Tls, read_kind, read_settings, read_tls};
 use call::Call;
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytepair_transport::calls::Calls;
-use bytepair_transport::connect::{Kind, Method, Protocols};
-use bytepair_transport::connection::Shared;
+use bytepair_transport::connect::Protocols;
 use bytepair_transport::files::StaticFiles;
+use bytepair_transport::methods::{Kind, Method};
 use bytepair_transport::peer::Peers;
 use bytepair_transport::settings::Settings;
+use bytepair_transport::shared::Shared;
 
 /// A unary RPC, then one of each kind of stream.
 pub const METHODS: [&str; 4] = ["t.S/Unary", "t.S/Server", "t.S/Client", "t.S/Bidi"];
