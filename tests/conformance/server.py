@@ -11,9 +11,11 @@ import asyncio
 import struct
 import sys
 import traceback
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
 
+from bytepair_server.config.settings import Settings
 from bytepair_server.transport.interface import (
     Kind,
     Limits,
@@ -231,13 +233,14 @@ async def main() -> None:
         tls = TlsFiles(credentials.cert, credentials.key, authority or None)
     setup = Setup(
         methods(limit),
-        Limits(max_message_bytes=limit),
+        replace(Limits.of(Settings()), max_message_bytes=limit),
         lambda error: traceback.print_exception(error),
         lambda *evicted: print(*evicted, file=sys.stderr),
         tls,
     )
     transport = NativeTransport(setup)
-    host, _, port = (await transport.start("127.0.0.1:0")).rpartition(":")
+    address = await transport.start("127.0.0.1:0", shares_port=False, unix_socket_mode="0600")
+    host, _, port = address.rpartition(":")
     answer = compat.ServerCompatResponse(
         host=host, port=int(port), pem_cert=wanted.server_creds.cert if wanted.use_tls else b""
     ).SerializeToString()

@@ -324,9 +324,9 @@ def test_an_unexpected_error_is_bland_and_logged_without_the_text() -> None:
         )
         handlers = UnaryHandlers(shared)
         faults: list[BaseException] = []
-        setup = Setup(handlers.methods(), Limits(), faults.append, lambda *_: None)
+        setup = Setup(handlers.methods(), Limits.of(settings), faults.append, lambda *_: None)
         transport = NativeTransport(setup)
-        address = await transport.start("127.0.0.1:0")
+        address = await transport.start("127.0.0.1:0", shares_port=False, unix_socket_mode="0600")
         async with grpc.aio.insecure_channel(address) as channel:
             method: Any = channel.unary_unary(ENCODE)
             request = Encode(encoding="secret-name", text="secret text").SerializeToString()

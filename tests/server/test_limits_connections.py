@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from time import monotonic
@@ -243,6 +244,7 @@ def test_a_slow_tls_handshake_is_ended(serve: Serve, tmp_path: Path, said: bytes
         assert not link.recv(1)
 
 
+LIMITS = Limits.of(Settings())
 HELLO = http2.PREFACE + http2.frame(http2.SETTINGS, 0, 0)
 HALF, HALF_JSON = (
     http2.frame(http2.HEADERS, http2.END_HEADERS, 1, fields)
@@ -257,16 +259,21 @@ HALF, HALF_JSON = (
 @pytest.mark.parametrize(
     ("kind", "limits", "said", "status"),
     [
-        (Kind.UNARY, Limits(keepalive_seconds=0.1, keepalive_timeout_seconds=0.1), HELLO, ""),
         (
             Kind.UNARY,
-            Limits(keepalive_seconds=0.1, handshake_seconds=0.1),
+            replace(LIMITS, keepalive_seconds=0.1, keepalive_timeout_seconds=0.1),
+            HELLO,
+            "",
+        ),
+        (
+            Kind.UNARY,
+            replace(LIMITS, keepalive_seconds=0.1, handshake_seconds=0.1),
             b"POST / HTTP/1.1\r\n",
             "",
         ),
-        (Kind.UNARY, Limits(message_seconds=0.1), HELLO + HALF, "4"),
-        (Kind.SERVER_STREAM, Limits(message_seconds=0.1), HELLO + HALF, "4"),
-        (Kind.UNARY, Limits(message_seconds=0.1), HELLO + HALF_JSON, "408"),
+        (Kind.UNARY, replace(LIMITS, message_seconds=0.1), HELLO + HALF, "4"),
+        (Kind.SERVER_STREAM, replace(LIMITS, message_seconds=0.1), HELLO + HALF, "4"),
+        (Kind.UNARY, replace(LIMITS, message_seconds=0.1), HELLO + HALF_JSON, "408"),
     ],
     ids=[
         "no answer to a PING",
@@ -288,7 +295,7 @@ def test_a_peer_that_falls_silent_is_not_waited_for(
     async def run() -> str:
         methods = [Method(f"{http2.SERVICE[1:]}Count", kind, lambda _: None)]
         transport = NativeTransport(Setup(methods, limits, lambda _: None, lambda *_: None))
-        address = await transport.start("127.0.0.1:0")
+        address = await transport.start("127.0.0.1:0", shares_port=False, unix_socket_mode="0600")
         try:
             return await asyncio.to_thread(read, address)
         finally:

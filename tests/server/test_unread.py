@@ -17,6 +17,7 @@ import bytepair_engine
 import grpc
 import pytest
 from bytepair.v1 import stream_pb2, tokenizer_pb2
+from bytepair_server.config.settings import Settings
 from bytepair_server.errors import RETRY_SECONDS
 from bytepair_server.transport.interface import Limits
 from conftest import Serve
@@ -29,6 +30,7 @@ from support.slow import SLOW_FLAGS, WITHOUT_CORE, endless_count
 from support.streaming import CountRequest, DecodeRequest, Talk, count_config, decode_config
 
 MIB = 1 << 20
+LIMITS = Limits.of(Settings())
 #: The lowest limit of unread bytes, and limits of messages that fit it.
 SMALL = ("--max-buffered-bytes", str(MIB), "--max-input-bytes", "400000", "--max-ids", "80000")
 #: Characters of one token, so that answers are many times as large as their requests.
@@ -266,7 +268,7 @@ def test_queued_large_calls_of_a_connection_are_limited_and_the_next_is_overload
 ) -> None:
     flags = ("--transport", "native", "--max-in-flight", "1", "--max-queue-seconds", "60")
     server = serve(*SLOW_FLAGS, *flags, environment=WITHOUT_CORE)
-    waiting = Limits().max_unread_calls
+    waiting = LIMITS.max_unread_calls
     beginning = http2.message(b"", length=MIB)
     with endless_count(server), http2.connection(server.target, seconds=START_SECONDS) as link:
         for stream in range(1, 2 * (waiting + 1), 2):
@@ -312,7 +314,7 @@ def test_an_answer_beside_too_many_unread_ones_is_overloaded_and_not_counted_as_
     raw = http2.message(
         tokenizer_pb2.DecodeRequest(encoding="cl100k_base", ids=ids).SerializeToString()
     )
-    fit = Limits().max_unsent_bytes // (len(ids) * LONG_TOKEN + len(http2.message(b"")))
+    fit = LIMITS.max_unsent_bytes // (len(ids) * LONG_TOKEN + len(http2.message(b"")))
     with never_reading(server) as link:
         send_many(link, fit + 1, http2.headers("Decode"), raw)
         for code, times in (("RESOURCE_EXHAUSTED", 1), ("OK", fit)):

@@ -63,9 +63,7 @@ class GrpcioTransport:
         self._changed: Final[deque[TlsFiles]] = deque(maxlen=1)
         self._server: grpc.aio.Server | None = None
 
-    async def start(
-        self, address: str, *, shares_port: bool = False, unix_socket_mode: str = "660"
-    ) -> str:
+    async def start(self, address: str, *, shares_port: bool, unix_socket_mode: str) -> str:
         """See `Transport`."""
         tls = self._setup.tls
         server = grpc.aio.server(options=_options(self._setup.limits, shares_port=shares_port))

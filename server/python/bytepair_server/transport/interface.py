@@ -293,25 +293,25 @@ class Limits:
         keepalive_timeout_seconds: Time to answer a ping before the connection is closed.
     """
 
-    max_connections: int = 10_000
-    max_connections_per_address: int = 0
-    handshake_seconds: float = 10.0
+    max_connections: int
+    max_connections_per_address: int
+    handshake_seconds: float
+    max_concurrent_streams: int
+    max_metadata_bytes: int
+    max_message_bytes: int
+    max_buffered_bytes: int
+    max_abandoned_per_second: int
+    max_connection_age_seconds: float
+    cors_origins: Sequence[str]
     message_seconds: float = 60.0
-    max_concurrent_streams: int = 1000
-    max_metadata_bytes: int = 128 << 10
-    max_message_bytes: int = 4 << 20
     read_ahead_bytes: int = READ_AHEAD_BYTES
     max_unread_calls: int = 64
     max_unsent_bytes: int = 64 << 20
-    max_buffered_bytes: int = 256 << 20
-    max_abandoned_per_second: int = 1000
-    max_connection_age_seconds: float = 0.0
     keepalive_seconds: float = 60.0
     keepalive_timeout_seconds: float = 20.0
-    cors_origins: Sequence[str] = ()
 
     @classmethod
-    def of(cls, settings: Settings, tried_max_bytes: int) -> Limits:
+    def of(cls, settings: Settings, tried_max_bytes: int = 0) -> Limits:
         """The limits by the settings. Counts that are tried on the event loop are read ahead."""
         names = [each.name for each in fields(cls) if hasattr(settings, each.name)]
         return cls(

@@ -36,8 +36,8 @@ TOGETHER_SECONDS: Final = 0.0005
 
 #: Messages that a stream processes before Rust reads as many more: half of its read-ahead.
 CREDITS: Final = 8
-#: A message of more bytes makes room in Rust's read-ahead at once.
-SMALL_BYTES: Final = 1024
+#: A larger message is acknowledged at once, so that Rust reads ahead again.
+ACKNOWLEDGED_AT_ONCE_BYTES: Final = 1024
 
 #: A drain keeps connections open at least this long: a request that reaches an idle HTTP/1.1
 #: connection while it closes is lost. Each connection ends with its next answer.
@@ -77,9 +77,7 @@ class NativeTransport:
             **asdict(setup.limits),
         )
 
-    async def start(
-        self, address: str, *, shares_port: bool = False, unix_socket_mode: str = "660"
-    ) -> str:
+    async def start(self, address: str, *, shares_port: bool, unix_socket_mode: str) -> str:
         """See `Transport`."""
         listener = ports.listen(address, share=shares_port, unix_socket_mode=unix_socket_mode)
         is_unix = listener.family == socket.AF_UNIX
@@ -292,7 +290,7 @@ class NativeStreamCall(_transport.Call):
 
     def _has_read(self, message: bytes) -> None:
         self._owed += 1
-        if self._owed == CREDITS or len(message) > SMALL_BYTES:
+        if self._owed == CREDITS or len(message) > ACKNOWLEDGED_AT_ONCE_BYTES:
             self.request(self._owed)
             self._owed = 0
 
