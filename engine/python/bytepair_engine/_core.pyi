@@ -13,7 +13,7 @@ __all__ = [
     "CancelFlag",
     "MergeTrainer",
     "Pipeline",
-    "PipelineNames",
+    "PipelineSpecialSet",
     "PretokenCounter",
     "PretokenCounts",
     "RankTable",
@@ -126,7 +126,7 @@ class Bpe:
         most: int,
     ) -> tuple[list[list[int]], list[str], tuple[int, int, int, int]]: ...
     def longest(
-        self, text: str, budget: int, boundary: int, from_end: bool, is_complete: bool
+        self, text: str, budget: int, level: int, from_end: bool, is_complete: bool
     ) -> tuple[int, int] | None: ...
     def count_batch(
         self,
@@ -217,7 +217,7 @@ class MergeTrainer:
         """Return the size of the vocabulary."""
 
 @final
-class PipelineNames:
+class PipelineSpecialSet:
     """A set of special tokens, compiled by `Pipeline.names`; see `interface.SpecialTokenSet`."""
 
     def is_in(self, data: bytes) -> bool: ...
@@ -238,9 +238,9 @@ class Pipeline:
         cache_bytes: int,
     ) -> Pipeline: ...
     @staticmethod
-    def names(names: frozenset[str]) -> PipelineNames: ...
+    def names(names: frozenset[str]) -> PipelineSpecialSet: ...
     def cut_counts(
-        self, text: str, allowed: PipelineNames, budget: int, front: tuple[str, str] | None
+        self, text: str, allowed: PipelineSpecialSet, budget: int, front: tuple[str, str] | None
     ) -> tuple[int | None, list[tuple[int, int]]] | None:
         """Return the place at and after which no start of `text` that is cut there has at most
         `budget` tokens, or None if the text does not show one; and the tokens of starts before it,
@@ -252,18 +252,18 @@ class Pipeline:
         place, if that character is kept. `front` is what the pipeline puts before a text, unless
         the text starts with its second string, which is "" for always."""
 
-    def encode(self, text: str, allowed: PipelineNames, disallowed: PipelineNames) -> list[int]: ...
+    def encode(self, text: str, allowed: PipelineSpecialSet, disallowed: PipelineSpecialSet) -> list[int]: ...
     def encode_array(
-        self, text: str, allowed: PipelineNames, disallowed: PipelineNames
+        self, text: str, allowed: PipelineSpecialSet, disallowed: PipelineSpecialSet
     ) -> array[int]: ...
     def encode_packed(
-        self, text: Text, allowed: PipelineNames, disallowed: PipelineNames
+        self, text: Text, allowed: PipelineSpecialSet, disallowed: PipelineSpecialSet
     ) -> bytes: ...
     def encode_with_offsets(
-        self, text: str, unit: OffsetUnit, allowed: PipelineNames, disallowed: PipelineNames
+        self, text: str, unit: OffsetUnit, allowed: PipelineSpecialSet, disallowed: PipelineSpecialSet
     ) -> tuple[list[int], list[int]]: ...
     def count(
-        self, text: Text, allowed: PipelineNames, disallowed: PipelineNames, limit: int | None
+        self, text: Text, allowed: PipelineSpecialSet, disallowed: PipelineSpecialSet, limit: int | None
     ) -> int: ...
     def decode(self, ids: Collection[int], errors: DecodeErrors) -> str: ...
     def decode_bytes(self, ids: Collection[int]) -> bytes: ...

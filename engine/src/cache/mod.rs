@@ -155,7 +155,7 @@ impl Cache {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
+struct LongSlot {
     /// The upper half of the hash, which also decides the slot.
     tag: u32,
     /// Start of the ids, and then the bytes, in the arena.
@@ -168,7 +168,7 @@ struct Slot {
 /// once, which costs less than tracking their use.
 #[derive(Debug)]
 pub struct LongCache {
-    slots: Vec<Slot>,
+    slots: Vec<LongSlot>,
     used: usize,
     max_slots: usize,
     /// The ids of each piece, and then its bytes, four per word. The capacity is reserved at first
@@ -180,7 +180,7 @@ pub struct LongCache {
 impl LongCache {
     fn new(most: usize) -> Self {
         // Slots use at most a quarter of the memory, including the old ones while they are copied.
-        let max_slots = match most / 6 / size_of::<Slot>() {
+        let max_slots = match most / 6 / size_of::<LongSlot>() {
             0..FIRST_ENTRIES => 0,
             slots => 1 << slots.ilog2(),
         };
@@ -233,7 +233,7 @@ impl LongCache {
         }
         let full = self.arena.len() + needed > self.max_words;
         if full || self.used * 2 >= self.slots.len() {
-            self.slots.fill(Slot::default());
+            self.slots.fill(LongSlot::default());
             self.used = 0;
             self.arena.clear();
         }
@@ -244,7 +244,7 @@ impl LongCache {
         }
         let tag = (hash >> 32) as u32;
         let free = self.free_slot(tag);
-        self.slots[free] = Slot {
+        self.slots[free] = LongSlot {
             tag,
             at: self.arena.len() as u32,
             len: piece.len() as u8,
@@ -265,7 +265,7 @@ impl LongCache {
 
     fn grow(&mut self) {
         let capacity = (self.slots.len() * 2).max(FIRST_ENTRIES);
-        let old = std::mem::replace(&mut self.slots, vec![Slot::default(); capacity]);
+        let old = std::mem::replace(&mut self.slots, vec![LongSlot::default(); capacity]);
         for slot in old.into_iter().filter(|slot| slot.len != 0) {
             let free = self.free_slot(slot.tag);
             self.slots[free] = slot;
@@ -342,7 +342,7 @@ mod tests {
             });
             assert!(known.count() <= MAX_PROBES, "the search has no bound");
             let long = &cache.long;
-            let slots = long.slots.capacity() * size_of::<Slot>();
+            let slots = long.slots.capacity() * size_of::<LongSlot>();
             let sets = cache.sets.capacity() * size_of::<Set>();
             let entries = cache.entries.capacity() * size_of::<Entry>();
             // Includes the old slots and sets of the last growth.

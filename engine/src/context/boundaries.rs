@@ -1,7 +1,7 @@
 //! The last boundary of a level before a place, found from the text near it alone: what
 //! `context/boundaries.py` finds, for texts in which letters and line ends are near.
 
-use crate::context::breaks::{self, Level};
+use crate::context::breaks;
 use crate::split::bytes::{Kinds, Plain};
 use crate::split::is_letter;
 
@@ -13,7 +13,7 @@ const BLOCK: usize = 24;
 
 /// Where a text may be cut, from the finest to the coarsest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Boundary {
+pub enum Level {
     CodePoint,
     Grapheme,
     Word,
@@ -23,13 +23,13 @@ pub enum Boundary {
 }
 
 /// From the finest to the coarsest.
-pub const BOUNDARIES: [Boundary; 6] = [
-    Boundary::CodePoint,
-    Boundary::Grapheme,
-    Boundary::Word,
-    Boundary::Sentence,
-    Boundary::Line,
-    Boundary::Paragraph,
+pub const LEVELS: [Level; 6] = [
+    Level::CodePoint,
+    Level::Grapheme,
+    Level::Word,
+    Level::Sentence,
+    Level::Line,
+    Level::Paragraph,
 ];
 
 /// It cannot be decided by the text near a place.
@@ -44,19 +44,19 @@ pub struct Excerpt<'a> {
     pub is_start: bool,
 }
 
-/// The last boundary of a kind after `start` and at or before `place` that `is_wanted`; `place` is a
+/// The last boundary of a level after `start` and at or before `place` that `is_wanted`; `place` is a
 /// character boundary inside the text.
 pub fn last(
-    boundary: Boundary,
+    level: Level,
     part: Excerpt<'_>,
     start: usize,
     place: usize,
     mut is_wanted: impl FnMut(usize) -> Result<bool, Undecided>,
 ) -> Result<Option<usize>, Undecided> {
     let text = part.text;
-    if matches!(boundary, Boundary::Line | Boundary::Paragraph) {
+    if matches!(level, Level::Line | Level::Paragraph) {
         for end in line_ends(text.as_bytes(), start, place) {
-            if (boundary == Boundary::Line || ends_paragraph(text, end)) && is_wanted(end)? {
+            if (level == Level::Line || ends_paragraph(text, end)) && is_wanted(end)? {
                 return Ok(Some(end));
             }
         }
@@ -65,7 +65,7 @@ pub fn last(
     let mut high = place;
     while high > start {
         let low = text.floor_char_boundary(high.saturating_sub(BLOCK).max(start));
-        for end in between(boundary, part, low, high)?.into_iter().rev() {
+        for end in between(level, part, low, high)?.into_iter().rev() {
             if is_wanted(end)? {
                 return Ok(Some(end));
             }
@@ -75,26 +75,26 @@ pub fn last(
     Ok(None)
 }
 
-/// The boundaries of a kind after `low` and up to `high`; where that is the end of the text, the text
+/// The boundaries of a level after `low` and up to `high`; where that is the end of the text, the text
 /// is complete.
 pub fn between(
-    boundary: Boundary,
+    level: Level,
     part: Excerpt<'_>,
     low: usize,
     high: usize,
 ) -> Result<Vec<usize>, Undecided> {
     let near = &part.text.as_bytes()[low..part.text.len().min(high + 1)];
     let is_plain = || near.iter().all(|&byte| byte.is_ascii() && byte != b'\r');
-    match boundary {
-        Boundary::Grapheme if !is_plain() => parts_between(Level::Grapheme, part, low, high),
-        Boundary::CodePoint | Boundary::Grapheme => Ok((low + 1..=high)
+    match level {
+        Level::Grapheme if !is_plain() => parts_between(breaks::graphemes, part, low, high),
+        Level::CodePoint | Level::Grapheme => Ok((low + 1..=high)
             .filter(|&place| part.text.is_char_boundary(place))
             .collect()),
-        Boundary::Word => parts_between(Level::Word, part, low, high),
-        Boundary::Sentence => parts_between(Level::Sentence, part, low, high),
-        Boundary::Line | Boundary::Paragraph => {
+        Level::Word => parts_between(breaks::words, part, low, high),
+        Level::Sentence => parts_between(breaks::sentences, part, low, high),
+        Level::Line | Level::Paragraph => {
             let mut ends = Vec::new();
-            last(boundary, part, low, high, |end| {
+            last(level, part, low, high, |end| {
                 ends.push(end);
                 Ok(false)
             })?;
@@ -109,7 +109,7 @@ pub fn between(
 /// What stands before a letter or a line end changes no boundary after it, and what stands after
 /// one changes none before it: no rule of Unicode Standard Annex 29 looks beyond one.
 fn parts_between(
-    level: Level,
+    ends: breaks::Ends,
     part: Excerpt<'_>,
     low: usize,
     high: usize,
@@ -136,8 +136,7 @@ fn parts_between(
         last += next.len_utf8();
         is_decided = resets(next);
     }
-    let ends = breaks::ends(&text[first..last], level);
-    let ends = ends.into_iter().map(|end| first + end);
+    let ends = ends(&text[first..last]).into_iter().map(|end| first + end);
     let ends: Vec<usize> = ends.filter(|end| (low + 1..=high).contains(end)).collect();
     // More text makes no end before it.
     if is_decided || ends.is_empty() {
@@ -234,13 +233,13 @@ mod tests {
                 .collect();
             let parts = random.usize(..30);
             let text: String = (0..parts).map(|_| few[random.usize(..few.len())]).collect();
-            for level in [Level::Grapheme, Level::Word, Level::Sentence] {
-                let all = breaks::ends(&text, level);
+            for ends in [breaks::graphemes, breaks::words, breaks::sentences] {
+                let all = ends(&text);
                 let places = text.char_indices().map(|(place, _)| place);
                 let places = places.chain([text.len()]);
                 for place in places.filter(|&place| place > 0) {
                     let low = text.floor_char_boundary(place.saturating_sub(4));
-                    let Ok(found) = parts_between(level, whole(&text), low, place) else {
+                    let Ok(found) = parts_between(ends, whole(&text), low, place) else {
                         continue;
                     };
                     let expected: Vec<usize> = all
@@ -248,7 +247,7 @@ mod tests {
                         .copied()
                         .filter(|&end| low < end && end <= place)
                         .collect();
-                    assert_eq!(found, expected, "{level:?} {text:?} {low} {place}");
+                    assert_eq!(found, expected, "{text:?} {low} {place}");
                 }
             }
         }
@@ -265,14 +264,14 @@ mod tests {
                 for right in " b. C|1|.B|\u{301}'b|🇩|\u{200d}👩|。b|\n".split('|') {
                     let (whole, alone) =
                         (format!("{left}{letter}{right}"), format!("{letter}{right}"));
-                    for level in [Level::Grapheme, Level::Word, Level::Sentence] {
+                    for ends in [breaks::graphemes, breaks::words, breaks::sentences] {
                         let from = left.len();
-                        let found = breaks::ends(&whole, level).into_iter();
+                        let found = ends(&whole).into_iter();
                         let found: Vec<usize> = found
                             .filter(|&end| end > from)
                             .map(|end| end - from)
                             .collect();
-                        assert_eq!(found, breaks::ends(&alone, level), "{whole:?} {level:?}");
+                        assert_eq!(found, ends(&alone), "{whole:?}");
                     }
                 }
             }

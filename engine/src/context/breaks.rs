@@ -7,26 +7,27 @@ use unicode_segmentation::UnicodeSegmentation;
 /// The version of Unicode that defines the ends: major, minor and update.
 pub const UNICODE_VERSION: (u64, u64, u64) = unicode_segmentation::UNICODE_VERSION;
 
-/// The parts that a text is divided into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    Grapheme,
-    Word,
-    Sentence,
+/// Returns the ends of all parts of a text, in bytes; empty for "".
+pub type Ends = fn(&str) -> Vec<usize>;
+
+pub fn graphemes(text: &str) -> Vec<usize> {
+    text.grapheme_indices(true).map(end).collect()
 }
 
-/// Returns the ends of all parts of `text`, in bytes; empty for "".
-pub fn ends(text: &str, level: Level) -> Vec<usize> {
-    let end = |(start, part): (usize, &str)| start + part.len();
-    match level {
-        Level::Grapheme => text.grapheme_indices(true).map(end).collect(),
-        Level::Word => text.split_word_bound_indices().map(end).collect(),
-        // `unicode-segmentation` needs quadratic time.
-        Level::Sentence => SentenceSegmenter::new(SentenceBreakInvariantOptions::default())
-            .segment_str(text)
-            .filter(|&end| end > 0)
-            .collect(),
-    }
+pub fn words(text: &str) -> Vec<usize> {
+    text.split_word_bound_indices().map(end).collect()
+}
+
+pub fn sentences(text: &str) -> Vec<usize> {
+    // `unicode-segmentation` needs quadratic time.
+    SentenceSegmenter::new(SentenceBreakInvariantOptions::default())
+        .segment_str(text)
+        .filter(|&end| end > 0)
+        .collect()
+}
+
+fn end((start, part): (usize, &str)) -> usize {
+    start + part.len()
 }
 
 #[cfg(test)]
@@ -41,7 +42,7 @@ mod tests {
                 let text = around.replace('@', character.encode_utf8(&mut [0; 4]));
                 let parts = text.split_sentence_bound_indices();
                 let expected: Vec<usize> = parts.map(|(at, part)| at + part.len()).collect();
-                assert_eq!(ends(&text, Level::Sentence), expected, "{text:?}");
+                assert_eq!(sentences(&text), expected, "{text:?}");
             }
         }
     }

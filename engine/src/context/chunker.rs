@@ -3,7 +3,7 @@
 
 use crate::bpe::Bpe;
 use crate::cancel;
-use crate::context::boundaries::{self, BOUNDARIES, Boundary, Excerpt, Undecided};
+use crate::context::boundaries::{self, Excerpt, LEVELS, Level, Undecided};
 use crate::context::scan::{Beyond, Scan};
 use crate::split::next_split_point;
 
@@ -17,7 +17,7 @@ pub struct Rule {
     /// The most that two share.
     pub overlap: usize,
     /// The coarsest boundary to look for.
-    pub boundary: Boundary,
+    pub level: Level,
 }
 
 /// A part of a text, in bytes.
@@ -29,7 +29,7 @@ pub struct Chunk {
     /// The tokens that it shares with the one before it.
     pub overlap: usize,
     /// The coarsest boundary at its end.
-    pub boundary: Boundary,
+    pub level: Level,
 }
 
 /// Where the next chunk starts, what of it the last one has, and the tokens of that.
@@ -78,7 +78,7 @@ impl Bpe {
         &self,
         text: &str,
         budget: usize,
-        boundary: Boundary,
+        level: Level,
         is_complete: bool,
     ) -> Option<(usize, usize)> {
         let part = Excerpt {
@@ -90,7 +90,7 @@ impl Bpe {
         let known = (!is_complete).then_some(text.len());
         match scan.beyond(budget, known).ok()? {
             Beyond::AllFits(count) => Some((text.len(), count)),
-            Beyond::Place(beyond) => scan.last_that_fits(boundary, budget, beyond).ok()?,
+            Beyond::Place(beyond) => scan.last_that_fits(level, budget, beyond).ok()?,
         }
     }
 
@@ -100,7 +100,7 @@ impl Bpe {
         &self,
         text: &str,
         budget: usize,
-        boundary: Boundary,
+        level: Level,
         is_complete: bool,
     ) -> Option<(usize, usize)> {
         let first = if is_complete {
@@ -120,7 +120,7 @@ impl Bpe {
             let count = scan.sums.count;
             if count > budget {
                 let end = text.len();
-                return scan.first_that_fits(boundary, end, count, budget).ok()?;
+                return scan.first_that_fits(level, end, count, budget).ok()?;
             }
             if start == 0 {
                 return is_complete.then_some((0, count));
@@ -139,33 +139,33 @@ impl Scan<'_> {
     /// The chunk from `start` on.
     fn chunk(&mut self, next: Next, rule: Rule, known: Option<usize>) -> Result<Chunk, Undecided> {
         let text = self.text;
-        let made = |end, count, boundary| Chunk {
+        let made = |end, count, level| Chunk {
             start: next.start,
             end,
             count,
             overlap: next.overlap,
-            boundary,
+            level,
         };
         let beyond = match self.beyond(rule.budget, known)? {
-            Beyond::AllFits(count) => return Ok(made(text.len(), count, Boundary::Paragraph)),
+            Beyond::AllFits(count) => return Ok(made(text.len(), count, Level::Paragraph)),
             Beyond::Place(beyond) => beyond,
         };
         let place = text.floor_char_boundary(beyond - 1);
         let has_line =
-            boundaries::last(Boundary::Line, self.part, next.start, place, |_| Ok(true))?.is_some();
+            boundaries::last(Level::Line, self.part, next.start, place, |_| Ok(true))?.is_some();
         let coarsest_here = if has_line {
-            rule.boundary
+            rule.level
         } else {
-            rule.boundary.min(Boundary::Sentence)
+            rule.level.min(Level::Sentence)
         };
-        let coarse = BOUNDARIES.into_iter().rev();
-        for boundary in coarse.skip_while(|&boundary| boundary > coarsest_here) {
-            let is_fine = matches!(boundary, Boundary::Grapheme | Boundary::CodePoint);
-            if let Some((end, count)) = self.last_that_fits(boundary, rule.budget, beyond)?
+        let coarse = LEVELS.into_iter().rev();
+        for level in coarse.skip_while(|&level| level > coarsest_here) {
+            let is_fine = matches!(level, Level::Grapheme | Level::CodePoint);
+            if let Some((end, count)) = self.last_that_fits(level, rule.budget, beyond)?
                 && end > next.last_end
                 && (is_fine || count >= rule.least)
             {
-                return Ok(made(end, count, coarsest(self.part, end, boundary)?));
+                return Ok(made(end, count, coarsest(self.part, end, level)?));
             }
         }
         Err(Undecided)
@@ -176,7 +176,7 @@ impl Scan<'_> {
         let end = chunk.end;
         let mut found = None;
         if budget > 0 && end < self.text.len() {
-            found = self.first_that_fits(Boundary::Grapheme, end, chunk.count, budget)?;
+            found = self.first_that_fits(Level::Grapheme, end, chunk.count, budget)?;
         }
         let (start, overlap) = found.unwrap_or((end, 0));
         Ok(Next {
@@ -188,23 +188,23 @@ impl Scan<'_> {
 }
 
 /// The coarsest boundary at `end`, which is one of `at_least`.
-fn coarsest(part: Excerpt<'_>, end: usize, at_least: Boundary) -> Result<Boundary, Undecided> {
+fn coarsest(part: Excerpt<'_>, end: usize, at_least: Level) -> Result<Level, Undecided> {
     let (before, after) = (part.text.as_bytes()[end - 1], part.text.as_bytes()[end]);
     let may_end_sentence = !before.is_ascii_graphic() || b".?!\"'()[]{}".contains(&before);
     // No need to search at most ends of words, and within them.
-    if at_least < Boundary::Word && !may_end_sentence {
+    if at_least < Level::Word && !may_end_sentence {
         if matches!(after, b' ' | b'\n') {
-            return Ok(Boundary::Word);
+            return Ok(Level::Word);
         }
         if before.is_ascii_alphanumeric() && after.is_ascii_alphanumeric() {
-            return Ok(Boundary::Grapheme);
+            return Ok(Level::Grapheme);
         }
     }
     let low = part.text.floor_char_boundary(end - 1);
-    for boundary in BOUNDARIES.into_iter().rev() {
-        let is_there = || boundaries::last(boundary, part, low, end, |_| Ok(true));
-        if boundary == at_least || is_there()?.is_some() {
-            return Ok(boundary);
+    for level in LEVELS.into_iter().rev() {
+        let is_there = || boundaries::last(level, part, low, end, |_| Ok(true));
+        if level == at_least || is_there()?.is_some() {
+            return Ok(level);
         }
     }
     Ok(at_least)

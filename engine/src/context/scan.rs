@@ -7,7 +7,7 @@
 //! fits.
 
 use crate::bpe::Bpe;
-use crate::context::boundaries::{self, Boundary, Excerpt, Undecided};
+use crate::context::boundaries::{self, Excerpt, Level, Undecided};
 use crate::context::fit::PEEK;
 use crate::output::Sums;
 use crate::split::{Ends, is_split_point};
@@ -210,17 +210,17 @@ impl<'a> Scan<'a> {
         Ok(Beyond::Place(beyond))
     }
 
-    /// The last boundary of a kind before `beyond` up to which there are at most `budget` tokens, and
+    /// The last boundary of a level before `beyond` up to which there are at most `budget` tokens, and
     /// how many there are.
     pub fn last_that_fits(
         &self,
-        boundary: Boundary,
+        level: Level,
         budget: usize,
         beyond: usize,
     ) -> Result<Option<(usize, usize)>, Undecided> {
         let place = self.text.floor_char_boundary(beyond - 1);
         let (mut count, mut last) = (0, (usize::MAX, 0, 0));
-        let found = boundaries::last(boundary, self.part, self.start, place, |end| {
+        let found = boundaries::last(level, self.part, self.start, place, |end| {
             if end < last.0 {
                 last = self.last_settled(end)?;
             }
@@ -235,11 +235,11 @@ impl<'a> Scan<'a> {
         Ok(found.map(|end| (end, count)))
     }
 
-    /// The first boundary of a kind from which up to `end` there are at most `budget` tokens, and how
+    /// The first boundary of a level from which up to `end` there are at most `budget` tokens, and how
     /// many there are; `count` is those from the start, and more.
     pub fn first_that_fits(
         &self,
-        boundary: Boundary,
+        level: Level,
         end: usize,
         count: usize,
         budget: usize,
@@ -269,7 +269,7 @@ impl<'a> Scan<'a> {
             if high - low > MAX_SPAN {
                 return Err(Undecided);
             }
-            for start in boundaries::between(boundary, self.part, low, high)? {
+            for start in boundaries::between(level, self.part, low, high)? {
                 let count = rest + self.core.count_split(&self.text[start..high]);
                 if start < end && count <= budget {
                     return Ok(Some((start, count)));

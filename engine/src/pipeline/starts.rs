@@ -131,8 +131,8 @@ impl Cuts<'_> {
         let Some(piece) = piece else {
             return self.token(origins[0], origins[1]);
         };
-        let (room, leftwards) = (self.front[0].len(), self.growing.leftwards);
-        let mut bytes = vec![0; room];
+        let (offset, leftwards) = (self.front[0].len(), self.growing.leftwards);
+        let mut bytes = vec![0; offset];
         bytes.extend_from_slice(piece);
         let mut units = Vec::new();
         model.units.each(piece, |start, unit| {
@@ -156,7 +156,7 @@ impl Cuts<'_> {
                     reach.max(at.start + model.spans.longest_from(&piece[at.start..]))
                 };
             }
-            self.growing.add(model, &bytes, room + at.start, unit);
+            self.growing.add(model, &bytes, offset + at.start, unit);
             let (whole, is_reached) = if leftwards {
                 (at.start..piece.len(), reach < at.start)
             } else {

@@ -7,7 +7,7 @@ use pyo3::types::{PySlice, PyString};
 use super::encoding::Bpe;
 use super::guard::released;
 use super::text::utf8;
-use crate::context::boundaries::{BOUNDARIES, Boundary, Excerpt};
+use crate::context::boundaries::{Excerpt, LEVELS, Level};
 use crate::context::chunker::{self, Chunk};
 
 /// Where the next chunk starts, in bytes and in code points; where the last one ends; and how many
@@ -36,8 +36,8 @@ impl Bpe {
     ) -> PyResult<Found<'py>> {
         let utf8 = utf8(text)?;
         let (byte, start, last_end, overlap) = here;
-        let (budget, least, shared, boundary) = rule;
-        let boundary = boundary_of(boundary)?;
+        let (budget, least, shared, level) = rule;
+        let level = level_of(level)?;
         if !utf8.is_char_boundary(byte) {
             return Err(PyValueError::new_err("start"));
         }
@@ -46,7 +46,7 @@ impl Bpe {
                 budget,
                 least,
                 overlap: shared,
-                boundary,
+                level,
             };
             let next = chunker::Next {
                 start: byte,
@@ -72,13 +72,7 @@ impl Bpe {
             };
             let row = |chunk: &Chunk| {
                 let (start, end) = (point(chunk.start), point(chunk.end));
-                [
-                    start,
-                    end,
-                    chunk.count,
-                    chunk.overlap,
-                    chunk.boundary as usize,
-                ]
+                [start, end, chunk.count, chunk.overlap, chunk.level as usize]
             };
             let rows: Vec<[usize; 5]> = chunks.iter().map(row).collect();
             let (start, last_end) = (point(next.start), point(next.last_end));
@@ -104,27 +98,26 @@ impl Bpe {
         &self,
         text: &Bound<'_, PyString>,
         budget: usize,
-        boundary: usize,
+        level: usize,
         from_end: bool,
         is_complete: bool,
     ) -> PyResult<Option<(usize, usize)>> {
         let utf8 = utf8(text)?;
-        let boundary = boundary_of(boundary)?;
+        let level = level_of(level)?;
         released(text.py(), utf8.len(), || {
             let (place, count) = if from_end {
-                self.core.longest_end(utf8, budget, boundary, is_complete)?
+                self.core.longest_end(utf8, budget, level, is_complete)?
             } else {
-                self.core
-                    .longest_start(utf8, budget, boundary, is_complete)?
+                self.core.longest_start(utf8, budget, level, is_complete)?
             };
             Some((utf8[..place].chars().count(), count))
         })
     }
 }
 
-fn boundary_of(index: usize) -> PyResult<Boundary> {
-    let boundary = BOUNDARIES.get(index).copied();
-    boundary.ok_or_else(|| PyValueError::new_err("level"))
+fn level_of(index: usize) -> PyResult<Level> {
+    let level = LEVELS.get(index).copied();
+    level.ok_or_else(|| PyValueError::new_err("level"))
 }
 
 /// The place `points` code points after `place`; at most the end of the text.

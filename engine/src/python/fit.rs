@@ -7,7 +7,7 @@ use pyo3::types::PyString;
 
 use super::encoding::Bpe;
 use super::guard::released;
-use super::pipeline::{Pipeline, PipelineNames};
+use super::pipeline::{Pipeline, PipelineSpecialSet};
 use super::text::utf8;
 use crate::context::fit::{Counts, Start};
 use crate::context::fit_end::End;
@@ -68,7 +68,7 @@ impl Pipeline {
     fn cut_counts(
         &self,
         text: &Bound<'_, PyString>,
-        allowed: &PipelineNames,
+        allowed: &PipelineSpecialSet,
         budget: usize,
         front: Option<(String, String)>,
     ) -> PyResult<Option<End>> {

@@ -24,10 +24,10 @@ use crate::vocabulary::special::SpecialSet;
 ///
 /// Boxed for the same reason as `SpecialSet`.
 #[pyclass(frozen, module = "bytepair_engine._core")]
-pub(super) struct PipelineNames(pub(super) Box<SpecialSet>);
+pub(super) struct PipelineSpecialSet(pub(super) Box<SpecialSet>);
 
 #[pymethods]
-impl PipelineNames {
+impl PipelineSpecialSet {
     fn is_in(&self, data: &Bound<'_, PyBytes>) -> PyResult<bool> {
         let bytes = data.as_bytes();
         released(data.py(), bytes.len(), || self.0.is_in(bytes))
@@ -121,15 +121,15 @@ impl Pipeline {
     }
 
     #[staticmethod]
-    fn names(py: Python<'_>, names: &Bound<'_, PyFrozenSet>) -> PyResult<PipelineNames> {
+    fn names(py: Python<'_>, names: &Bound<'_, PyFrozenSet>) -> PyResult<PipelineSpecialSet> {
         let strings = names_in_text(names)?;
-        Ok(PipelineNames(Box::new(guarded(py, || {
+        Ok(PipelineSpecialSet(Box::new(guarded(py, || {
             SpecialSet::new(strings, |_| None)
         })?)))
     }
 }
 
-text_methods!(Pipeline, PipelineNames);
+text_methods!(Pipeline, PipelineSpecialSet);
 
 fn rule_of((kind, first, second): &(String, Bound<'_, PyAny>, Bound<'_, PyAny>)) -> PyResult<Rule> {
     Ok(match kind.as_str() {

@@ -55,7 +55,7 @@ fn fill_avx2<F: Family>(text: &[u8], start: usize, ends: &mut Ends) {
 fn fill_by<F: Family, I: InstructionSet>(text: &[u8], start: usize, ends: &mut Ends) {
     ends.clear();
     let mut at = start;
-    while at < text.len() && ends.room() >= BLOCK {
+    while at < text.len() && ends.remaining() >= BLOCK {
         let rest = &text[at..];
         if pays::<F, I>(rest) {
             let mut padded = [0; BLOCK];

@@ -55,7 +55,7 @@ impl Ends {
     }
 
     /// Returns the number of ends that still fit.
-    fn room(&self) -> usize {
+    fn remaining(&self) -> usize {
         BATCH - self.len
     }
 
@@ -64,7 +64,7 @@ impl Ends {
         self.len += 1;
     }
 
-    /// Pushes `at` plus the position of each set bit; there must be room for 64 ends.
+    /// Pushes `at` plus the position of each set bit; 64 more ends must fit.
     ///
     /// Writes eight ends at a time, more than there may be: a branch on their number would be
     /// unpredictable.
@@ -193,7 +193,7 @@ fn fill_regex(regex: &Arc<Regex>, text: &str, start: usize, ends: &mut Ends) {
         ends.walk.of = of;
         ends.walk.cursor.reset(regex);
     }
-    while ends.room() > 0 {
+    while ends.remaining() > 0 {
         match ends.walk.cursor.next_end(regex, text.as_bytes()) {
             Some(end) if end > start => ends.push(end),
             Some(_) => {}
@@ -208,7 +208,7 @@ fn fill_regex(regex: &Arc<Regex>, text: &str, start: usize, ends: &mut Ends) {
 fn fill_by(text: &str, start: usize, ends: &mut Ends, piece_end: impl Fn(&[u8], usize) -> usize) {
     ends.clear();
     let mut at = start;
-    while at < text.len() && ends.room() > 0 {
+    while at < text.len() && ends.remaining() > 0 {
         at = piece_end(text.as_bytes(), at);
         ends.push(at);
     }

@@ -13,7 +13,7 @@ pub fn next_split_point(text: &str, from: usize) -> Option<usize> {
     loop {
         at += behind.len;
         let ahead = char_at(text.as_bytes(), at)?;
-        if at >= from && is_border(behind, ahead) {
+        if at >= from && separates(behind, ahead) {
             return Some(at);
         }
         behind = ahead;
@@ -29,12 +29,12 @@ pub fn is_split_point(text: &str, at: usize) -> bool {
     let before = text.floor_char_boundary(before);
     let [behind, ahead] = [before, at].map(|at| char_at(text.as_bytes(), at));
     let both = behind.zip(ahead);
-    both.is_some_and(|(behind, ahead)| is_border(behind, ahead))
+    both.is_some_and(|(behind, ahead)| separates(behind, ahead))
 }
 
 /// Returns whether no match of a published pattern contains both characters in sequence, and no
 /// match that ends between them has looked ahead.
-fn is_border(behind: Seen, ahead: Seen) -> bool {
+fn separates(behind: Seen, ahead: Seen) -> bool {
     match behind.class {
         SPACE | NEWLINE => false,
         NUMBER => ahead.class != NUMBER,

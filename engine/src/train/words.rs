@@ -12,7 +12,7 @@ use super::pairs::{List, Pairs};
 
 const INVALID: u32 = u32::MAX;
 /// The separator between words.
-const BORDER: u32 = u32::MAX - 1;
+const SEPARATOR: u32 = u32::MAX - 1;
 
 #[derive(Clone, Copy)]
 struct Slot {
@@ -125,11 +125,11 @@ impl Words {
             let number = words.weights.len() as u32;
             words.weights.push(count as i64);
             let tokens = word.iter().map(|&byte| byte_ids[byte as usize]);
-            let ids = once(BORDER).chain(tokens);
+            let ids = once(SEPARATOR).chain(tokens);
             words.slots.extend(ids.map(|id| Slot { id, word: number }));
         }
         words.slots.push(Slot {
-            id: BORDER,
+            id: SEPARATOR,
             word: 0,
         });
         Some(words)
@@ -140,7 +140,7 @@ impl Words {
         let adjacent = || {
             self.slots.windows(2).enumerate().filter_map(|(at, two)| {
                 let (left, right) = (two[0].id, two[1].id);
-                let is_pair = left < BORDER && right < BORDER;
+                let is_pair = left < SEPARATOR && right < SEPARATOR;
                 is_pair.then(|| ((left << 8 | right) as usize, at, two[0].word))
             })
         };
@@ -197,11 +197,11 @@ impl Words {
             if before == token {
                 sides.runs.push((at - lens[token as usize] as usize) as u32);
                 sides.run_weight += weight;
-            } else if before != BORDER {
+            } else if before != SEPARATOR {
                 let start = at - lens[before as usize] as usize;
                 sides.left.note(before, start as u32, weight);
             }
-            if after != BORDER {
+            if after != SEPARATOR {
                 sides.right.note(after, position, weight);
             }
         }

@@ -19,7 +19,7 @@ pub fn holds(subject: &Subject, assertion: Assertion, at: usize) -> bool {
     let text = subject.text;
     let newline_at = |at: usize| text.get(at) == Some(&b'\n');
     let word = &subject.program.sets[subject.program.word as usize];
-    let is_border = || {
+    let is_word_boundary = || {
         let left = at > 0 && word.step(text, before(text, at)) > 0;
         let right = word.step(text, at) > 0;
         left != right
@@ -30,7 +30,7 @@ pub fn holds(subject: &Subject, assertion: Assertion, at: usize) -> bool {
         Assertion::EndOrLastNewline => at == text.len() || (at + 1 == text.len() && newline_at(at)),
         Assertion::LineStart => at == 0 || newline_at(at - 1),
         Assertion::LineEnd => at == text.len() || newline_at(at),
-        Assertion::WordBoundary => is_border(),
-        Assertion::NotWordBoundary => !is_border(),
+        Assertion::WordBoundary => is_word_boundary(),
+        Assertion::NotWordBoundary => !is_word_boundary(),
     }
 }

@@ -7,18 +7,21 @@ use super::ast::{Greed, Node, Repeat, alternation, concat};
 use super::program::too_many_parts;
 use crate::split::PatternFault;
 
-/// Rewrites a tree. `room` is the maximum size of what is copied, and is zero if that was too much.
-pub fn simplify(node: Node, room: &mut usize) -> Result<Node, PatternFault> {
+/// Rewrites a tree. `budget` is the maximum size of what is copied, and is zero if that was too much.
+pub fn simplify(node: Node, budget: &mut usize) -> Result<Node, PatternFault> {
     let mut all = |nodes: Vec<Node>| -> Result<Vec<Node>, PatternFault> {
-        nodes.into_iter().map(|node| simplify(node, room)).collect()
+        nodes
+            .into_iter()
+            .map(|node| simplify(node, budget))
+            .collect()
     };
     Ok(match node {
         Node::Concat(nodes) => concat(all(nodes)?),
         Node::Alternation(nodes) => alternation(united(all(nodes)?)),
-        Node::Repeat(part) => repeat(part, room)?,
-        Node::Atomic(node) => atomic(simplify(*node, room)?),
+        Node::Repeat(part) => repeat(part, budget)?,
+        Node::Atomic(node) => atomic(simplify(*node, budget)?),
         Node::Ahead { node, negative } => Node::Ahead {
-            node: Box::new(simplify(*node, room)?),
+            node: Box::new(simplify(*node, budget)?),
             negative,
         },
         other => other,
@@ -38,8 +41,8 @@ fn united(mut nodes: Vec<Node>) -> Vec<Node> {
     nodes
 }
 
-fn repeat(mut part: Repeat, room: &mut usize) -> Result<Node, PatternFault> {
-    *part.node = simplify(*part.node, room)?;
+fn repeat(mut part: Repeat, budget: &mut usize) -> Result<Node, PatternFault> {
+    *part.node = simplify(*part.node, budget)?;
     if part.max == Some(0) {
         return Ok(Node::Empty);
     }
@@ -50,11 +53,11 @@ fn repeat(mut part: Repeat, room: &mut usize) -> Result<Node, PatternFault> {
         // The continuation after an empty round is also tried without that round.
         let fuller = match part.greed {
             Greed::Lazy => None,
-            Greed::Greedy | Greed::Possessive => nonempty(&part.node, room),
+            Greed::Greedy | Greed::Possessive => nonempty(&part.node, budget),
         };
         *part.node = fuller.ok_or_else(|| PatternFault {
             position: part.position,
-            problem: match room {
+            problem: match budget {
                 0 => too_many_parts(),
                 _ => "a repeat of what can be empty, unless it is empty as a last resort".into(),
             },
@@ -78,17 +81,17 @@ fn atomic(mut node: Node) -> Node {
 /// Returns the non-empty matches of a simplified `node`, in the same order.
 ///
 /// None if `node` can be empty other than as its last alternative and unconditionally, or if there
-/// is no `room` for the copies.
-fn nonempty(node: &Node, room: &mut usize) -> Option<Node> {
+/// is no `budget` for the copies.
+fn nonempty(node: &Node, budget: &mut usize) -> Option<Node> {
     if !node.is_nullable() {
-        return copies(std::slice::from_ref(node), room)?.pop();
+        return copies(std::slice::from_ref(node), budget)?.pop();
     }
     match node {
         Node::Empty => Some(Node::Alternation(Vec::new())),
         Node::Concat(nodes) => {
             let from = |i: usize| {
-                let mut full = vec![nonempty(&nodes[i], room)?];
-                full.extend(copies(&nodes[i + 1..], room)?);
+                let mut full = vec![nonempty(&nodes[i], budget)?];
+                full.extend(copies(&nodes[i + 1..], budget)?);
                 Some(concat(full))
             };
             let branches = (0..nodes.len()).map(from).collect::<Option<_>>();
@@ -99,12 +102,12 @@ fn nonempty(node: &Node, room: &mut usize) -> Option<Node> {
             if others.iter().any(Node::is_nullable) {
                 return None;
             }
-            let mut branches = copies(others, room)?;
-            branches.push(nonempty(last, room)?);
+            let mut branches = copies(others, budget)?;
+            branches.push(nonempty(last, budget)?);
             Some(alternation(branches))
         }
         Node::Repeat(part) if part.greed == Greed::Greedy => Some(Node::Repeat(Repeat {
-            node: Box::new(nonempty(&part.node, room)?),
+            node: Box::new(nonempty(&part.node, budget)?),
             min: part.min.max(1),
             ..*part
         })),
@@ -112,8 +115,8 @@ fn nonempty(node: &Node, room: &mut usize) -> Option<Node> {
     }
 }
 
-/// Copies nodes; None, and no `room` left, if they do not fit.
-fn copies(nodes: &[Node], room: &mut usize) -> Option<Vec<Node>> {
-    *room = room.saturating_sub(nodes.iter().map(Node::size).sum());
-    (*room > 0).then(|| nodes.to_vec())
+/// Copies nodes; None, and no `budget` left, if they do not fit.
+fn copies(nodes: &[Node], budget: &mut usize) -> Option<Vec<Node>> {
+    *budget = budget.saturating_sub(nodes.iter().map(Node::size).sum());
+    (*budget > 0).then(|| nodes.to_vec())
 }
