@@ -15,7 +15,7 @@ from bytepair_engine import (
     load_encoding,
 )
 from bytepair_engine.backends.cores import BackendName
-from bytepair_engine.vocabulary.special_names import SpecialNames
+from bytepair_engine.vocabulary.special_search import SpecialSearch
 from hypothesis import given
 from hypothesis import strategies as st
 from support.engines import BACKENDS, Load
@@ -198,13 +198,13 @@ def test_names_are_found_leftmost_and_longest(names: frozenset[str], text: str) 
         name = max((name for name in names if text.startswith(name, start)), key=len, default="")
         expected += [name] * bool(name)
         start += len(name) or 1
-    found = SpecialNames(names).finditer(text, len(text))
+    found = SpecialSearch(names).finditer(text, len(text))
     assert [match.group() for match in found] == expected
 
 
 @pytest.mark.slow
 def test_names_may_begin_with_each_other_many_times() -> None:
-    names = SpecialNames(frozenset("a" * size for size in range(1, 1000)))
+    names = SpecialSearch(frozenset("a" * size for size in range(1, 1000)))
     found = names.finditer("a" * 2500, 2500)
     assert [len(match.group()) for match in found] == [999, 999, 502]
 

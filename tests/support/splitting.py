@@ -5,7 +5,7 @@ from __future__ import annotations
 from bytepair_engine.streaming.split_points import SplitPoints, split_points_of
 from bytepair_engine.streaming.splitter import StreamSplitter
 from bytepair_engine.vocabulary.patterns import PATTERNS
-from bytepair_engine.vocabulary.special_names import special_names
+from bytepair_engine.vocabulary.special_search import special_search
 
 
 def counted_splitter(max_pending_bytes: int) -> tuple[StreamSplitter, list[int]]:
@@ -19,7 +19,7 @@ def counted_splitter(max_pending_bytes: int) -> tuple[StreamSplitter, list[int]]
         searched.append(len(text))
         return points.settled(text)
 
-    none = special_names(frozenset())
+    none = special_search(frozenset())
     splitter = StreamSplitter(
         SplitPoints(points.local, settled),
         allowed=none,

@@ -65,7 +65,7 @@ class RankTable:
 
 @final
 class SpecialSet:
-    """A set of special tokens, compiled by `Bpe.special_set`; see `interface.SpecialTokenSet`."""
+    """A set of special tokens, compiled by `Bpe.special_set`; see `interface.SpecialSet`."""
 
     def is_in(self, data: bytes) -> bool: ...
 
@@ -218,7 +218,7 @@ class MergeTrainer:
 
 @final
 class PipelineSpecialSet:
-    """A set of special tokens, compiled by `Pipeline.names`; see `interface.SpecialTokenSet`."""
+    """A set of special tokens, compiled by `Pipeline.names`; see `interface.SpecialSet`."""
 
     def is_in(self, data: bytes) -> bool: ...
 
@@ -252,7 +252,9 @@ class Pipeline:
         place, if that character is kept. `front` is what the pipeline puts before a text, unless
         the text starts with its second string, which is "" for always."""
 
-    def encode(self, text: str, allowed: PipelineSpecialSet, disallowed: PipelineSpecialSet) -> list[int]: ...
+    def encode(
+        self, text: str, allowed: PipelineSpecialSet, disallowed: PipelineSpecialSet
+    ) -> list[int]: ...
     def encode_array(
         self, text: str, allowed: PipelineSpecialSet, disallowed: PipelineSpecialSet
     ) -> array[int]: ...
@@ -260,10 +262,18 @@ class Pipeline:
         self, text: Text, allowed: PipelineSpecialSet, disallowed: PipelineSpecialSet
     ) -> bytes: ...
     def encode_with_offsets(
-        self, text: str, unit: OffsetUnit, allowed: PipelineSpecialSet, disallowed: PipelineSpecialSet
+        self,
+        text: str,
+        unit: OffsetUnit,
+        allowed: PipelineSpecialSet,
+        disallowed: PipelineSpecialSet,
     ) -> tuple[list[int], list[int]]: ...
     def count(
-        self, text: Text, allowed: PipelineSpecialSet, disallowed: PipelineSpecialSet, limit: int | None
+        self,
+        text: Text,
+        allowed: PipelineSpecialSet,
+        disallowed: PipelineSpecialSet,
+        limit: int | None,
     ) -> int: ...
     def decode(self, ids: Collection[int], errors: DecodeErrors) -> str: ...
     def decode_bytes(self, ids: Collection[int]) -> bytes: ...

@@ -17,7 +17,7 @@ DecodeErrors = Literal["replace", "strict"]
 Text = str | bytes
 
 
-class SpecialTokenSet(Protocol):
+class SpecialSet(Protocol):
     """A set of special tokens, compiled."""
 
     def is_in(self, data: bytes) -> bool:
@@ -25,7 +25,7 @@ class SpecialTokenSet(Protocol):
         character."""
 
 
-S = TypeVar("S", bound=SpecialTokenSet)
+S = TypeVar("S", bound=SpecialSet)
 
 
 class Backend(Protocol[S]):

@@ -18,7 +18,7 @@ from bytepair_engine.chat.messages import NOTHING_ELSE, Message, Structured, Too
 from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import InvalidOption
-from bytepair_engine.vocabulary.special_names import special_names
+from bytepair_engine.vocabulary.special_search import special_search
 
 Joining = Literal["piecewise", "runs"]
 Accuracy = Literal["exact", "estimate"]
@@ -136,7 +136,7 @@ class ChatFormat(ABC):
         missing = self.controls - encoding.special_tokens.keys()
         if missing:
             raise ChatFormatMismatch(self.name, encoding.name, sorted(missing))
-        names = special_names(frozenset(encoding.special_tokens))
+        names = special_search(frozenset(encoding.special_tokens))
         if any(names.search(text, len(text)) for text in self.own_texts()):
             raise ChatFormatMismatch(self.name, encoding.name, ())
         if self.joining == "runs":

@@ -21,7 +21,7 @@ from bytepair_engine.context.measure import Measure
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import check_least, check_type
 from bytepair_engine.streaming.encoder import DEFAULT_MAX_PENDING_BYTES
-from bytepair_engine.vocabulary.special_names import special_names
+from bytepair_engine.vocabulary.special_search import special_search
 
 #: Number of steps of a finder between two checks for cancellation: a few milliseconds.
 _CHECK_EVERY: Final = 4096
@@ -227,7 +227,7 @@ def _spelled(text: _Text) -> Iterator[Finding]:
     special = text.encoding.special_tokens
     code = FindingCode.SPECIAL_TOKEN_SPELLED
     is_spelled = False
-    names_found = special_names(frozenset(special)).finditer(text.text, len(text.text))
+    names_found = special_search(frozenset(special)).finditer(text.text, len(text.text))
     for match in _checked(names_found):
         name, is_spelled = match.group(), True
         yield Finding(match.start(), match.end(), code, special[name], name)

@@ -23,7 +23,7 @@ from bytepair_engine.context.pipeline_search import PipelineSearch
 from bytepair_engine.context.text_split_points import LONGEST, TextSplitPoints
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import PieceTooLong, SpecialTokenFound
-from bytepair_engine.vocabulary.special_names import special_names
+from bytepair_engine.vocabulary.special_search import special_search
 from bytepair_engine.vocabulary.special_sets import SpecialTokens, chosen_names
 
 #: Maximum distance of two split points between which every position is tried, in characters.
@@ -250,7 +250,7 @@ class Measure:
         if (
             self._core is None
             or beyond >= end
-            or special_names(self._allowed).search(prefix, len(prefix)) is not None
+            or special_search(self._allowed).search(prefix, len(prefix)) is not None
         ):
             return beyond
         first = self.points.outside_special(0, beyond)
@@ -355,6 +355,6 @@ def check_special(
 ) -> None:
     """Raise SpecialTokenFound if `text` contains a disallowed special token."""
     _, names = chosen_names(frozenset(encoding.special_tokens), allowed, disallowed)
-    found = special_names(names).search(text, len(text))
+    found = special_search(names).search(text, len(text))
     if found is not None:
         raise SpecialTokenFound(found.group(), len(text[: found.start()].encode()))

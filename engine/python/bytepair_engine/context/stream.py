@@ -24,7 +24,7 @@ from bytepair_engine.errors import (
 from bytepair_engine.streaming.encoder import DEFAULT_MAX_PENDING_BYTES, can_stream
 from bytepair_engine.streaming.no_copies import NoCopies
 from bytepair_engine.streaming.utf8 import Utf8Decoder
-from bytepair_engine.vocabulary.special_names import special_names
+from bytepair_engine.vocabulary.special_search import special_search
 from bytepair_engine.vocabulary.special_sets import SpecialTokens, chosen_names
 
 #: The text before a position that decides whether a paragraph ends after it.
@@ -88,8 +88,8 @@ class StreamChunker(NoCopies):
         known, rejected = chosen_names(every, options.allowed_special, disallowed_special)
         self._encoding: Final = encoding
         self._options: Final = options
-        self._rejected: Final = special_names(rejected)
-        self._names: Final = special_names(known | rejected)
+        self._rejected: Final = special_search(rejected)
+        self._names: Final = special_search(known | rejected)
         self._max_pending: Final = max_pending_bytes
         self._utf8: Final = Utf8Decoder("strict")
         self._lock: Final = Lock()

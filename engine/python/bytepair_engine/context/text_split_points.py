@@ -10,7 +10,7 @@ from typing import Final
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.streaming.encoder import split_points
 from bytepair_engine.streaming.split_points import SplitPoints
-from bytepair_engine.vocabulary.special_names import special_names
+from bytepair_engine.vocabulary.special_search import special_search
 
 #: For encodings whose texts cannot be streamed: a text is counted as a whole.
 _UNKNOWN: Final = SplitPoints(local=lambda _text, _end: 0, settled=lambda _text: 0)
@@ -38,7 +38,7 @@ class TextSplitPoints:
         which is not inside one."""
         points = split_points(encoding) or _UNKNOWN
         self.text: Final = text
-        self._names: Final = special_names(allowed)
+        self._names: Final = special_search(allowed)
         self._local: Final = points.local
         self._settled: Final = points.settled
         self._outside: Final = [start]  # some positions that are not inside a special token

@@ -12,7 +12,7 @@ from bytepair_engine.context.measure import Measure
 from bytepair_engine.context.text_split_points import LONGEST, RULE_CONTEXT
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import InvalidOption, PieceTooLong
-from bytepair_engine.vocabulary.special_names import special_names
+from bytepair_engine.vocabulary.special_search import special_search
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 Keep = Literal["start", "end", "both"]
@@ -67,7 +67,7 @@ class Search:
         finer: tuple[Level, ...] = ("grapheme", "code_point")
         self._levels: Final = finer[finer.index(level) :] if level in finer else (level, *finer)
         self._marker: Final = marker
-        self._names: Final = special_names(frozenset(encoding.special_tokens))
+        self._names: Final = special_search(frozenset(encoding.special_tokens))
         if self._names.search(marker, len(marker)) is not None:
             raise InvalidOption("marker", "must not contain a special token")
         self.marker_count: Final = self._measure.count(marker)

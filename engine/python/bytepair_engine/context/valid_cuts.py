@@ -44,7 +44,7 @@ from bytepair_engine.pipeline.normalising import normalise_text, starts_cluster
 from bytepair_engine.pipeline.splitting import compiled
 from bytepair_engine.streaming.pipeline_split_points import ONE_CHARACTER, is_local
 from bytepair_engine.vocabulary.patterns import PATTERNS
-from bytepair_engine.vocabulary.special_names import special_names
+from bytepair_engine.vocabulary.special_search import special_search
 
 #: Maximum number of pairs of characters that are cached for each encoding.
 KEPT: Final = 4096
@@ -97,7 +97,7 @@ class ValidCuts:
         self._steps: Final = pipeline.normalisers
         # A special token that is text hides others, which are found where it is cut.
         hidden = [token.content for token in pipeline.added if found and token not in found]
-        self._hidden: Final = special_names(frozenset(hidden))
+        self._hidden: Final = special_search(frozenset(hidden))
         raw = [len(token.content) for token in found if not token.normalised]
         raw += map(len, hidden)
         normalised = [len(token.content) for token in found if token.normalised]

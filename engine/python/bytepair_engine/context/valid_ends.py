@@ -18,7 +18,7 @@ from bytepair_engine.pipeline.charsmap import charsmap
 from bytepair_engine.pipeline.definition import CharsMap, Pipeline, Prefix, Spacing
 from bytepair_engine.pipeline.normalising import normalise, normalise_text
 from bytepair_engine.pipeline.splitting import pre_tokenize
-from bytepair_engine.vocabulary.special_names import special_names
+from bytepair_engine.vocabulary.special_search import special_search
 
 #: The character beside which others are tried.
 _BESIDE: Final = "q"
@@ -40,10 +40,10 @@ class ValidEnds(ValidCuts):
         super().__init__(pipeline, allowed, pair, in_words=in_words)
         self._pipeline: Final = pipeline
         self._local: Final = local_steps(pipeline.normalisers)
-        self._raw: Final = special_names(
+        self._raw: Final = special_search(
             frozenset(token.content for token in self.found if not token.normalised)
         )
-        self._normalised: Final = special_names(
+        self._normalised: Final = special_search(
             frozenset(token.content for token in self.found if token.normalised)
         )
         own = normalise_text(_BESIDE, self._local)

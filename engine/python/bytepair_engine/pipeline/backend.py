@@ -25,7 +25,7 @@ from bytepair_engine.pipeline.text_model import text_model
 
 
 @dataclass(frozen=True, slots=True)
-class NameSet:
+class PipelineSpecialSet:
     """A set of special tokens: their names, and a search for them in text."""
 
     names: frozenset[str]
@@ -59,7 +59,7 @@ class PipelineTable:
         return sorted(self.pipeline.model.tokens)
 
 
-class PipelineBackend(PipelineTable, DerivedBackend[NameSet]):
+class PipelineBackend(PipelineTable, DerivedBackend[PipelineSpecialSet]):
     """The reference backend of a pipeline; see `interface.Backend` for each method."""
 
     name: Final = "reference"
@@ -79,11 +79,11 @@ class PipelineBackend(PipelineTable, DerivedBackend[NameSet]):
             written=any(isinstance(s, ByteAlphabet) for s in pipeline.pre_tokenizers),
         )
 
-    def special_set(self, names: frozenset[str]) -> NameSet:
-        return NameSet(names, SpecialSet(names))
+    def special_set(self, names: frozenset[str]) -> PipelineSpecialSet:
+        return PipelineSpecialSet(names, SpecialSet(names))
 
     def _tokens(
-        self, text: str, allowed: NameSet, disallowed: NameSet
+        self, text: str, allowed: PipelineSpecialSet, disallowed: PipelineSpecialSet
     ) -> Iterator[tuple[int, int, int]]:
         """Yield each id, the index of the character of `text` in which it starts, and the byte
         within that character; 0 if normalisation changed the character."""
@@ -102,7 +102,7 @@ class PipelineBackend(PipelineTable, DerivedBackend[NameSet]):
                     yield token_id, *origins[min(at, len(origins) - 1)]
 
     def _stretches(
-        self, text: Aligned, allowed: NameSet, disallowed: NameSet
+        self, text: Aligned, allowed: PipelineSpecialSet, disallowed: PipelineSpecialSet
     ) -> Iterator[tuple[Aligned, AddedToken | None]]:
         """Yield the stretches of normalised text, and the added tokens between them."""
 
@@ -139,11 +139,17 @@ class PipelineBackend(PipelineTable, DerivedBackend[NameSet]):
                 for i in range(len(character.encode())):
                     yield start, i if is_unchanged else 0
 
-    def encode(self, text: str, allowed: NameSet, disallowed: NameSet) -> list[int]:
+    def encode(
+        self, text: str, allowed: PipelineSpecialSet, disallowed: PipelineSpecialSet
+    ) -> list[int]:
         return [token_id for token_id, _, _ in self._tokens(text, allowed, disallowed)]
 
     def encode_with_offsets(
-        self, text: str, unit: OffsetUnit, allowed: NameSet, disallowed: NameSet
+        self,
+        text: str,
+        unit: OffsetUnit,
+        allowed: PipelineSpecialSet,
+        disallowed: PipelineSpecialSet,
     ) -> tuple[list[int], list[int]]:
         found = list(self._tokens(text, allowed, disallowed))
         units = _units_before_each_character(text, unit)

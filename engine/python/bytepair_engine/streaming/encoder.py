@@ -23,7 +23,7 @@ from bytepair_engine.streaming.no_copies import NoCopies
 from bytepair_engine.streaming.pipeline_split_points import pipeline_split_points
 from bytepair_engine.streaming.split_points import SplitPoints, split_points_of
 from bytepair_engine.streaming.splitter import StreamSplitter
-from bytepair_engine.vocabulary.special_names import special_names
+from bytepair_engine.vocabulary.special_search import special_search
 from bytepair_engine.vocabulary.special_sets import SpecialTokens, chosen_names
 
 #: Default limit of the buffered text of a stream.
@@ -101,11 +101,11 @@ class _TextStream(NoCopies):
         self.encoding: Final = encoding
         self._allowed: Final[SpecialTokens] = "all" if allowed_special == "all" else allowed
         self._disallowed: Final[SpecialTokens] = "all" if disallowed_special == "all" else rejected
-        self._special: Final = special_names(allowed | rejected)
+        self._special: Final = special_search(allowed | rejected)
         self._splitter: Final = StreamSplitter(
             points,
-            allowed=special_names(allowed),
-            disallowed=special_names(rejected),
+            allowed=special_search(allowed),
+            disallowed=special_search(rejected),
             either=self._special,
             max_pending_bytes=max_pending_bytes,
         )

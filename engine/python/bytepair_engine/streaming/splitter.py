@@ -7,7 +7,7 @@ from typing import Final
 from bytepair_engine.errors import PieceTooLong, SpecialTokenFound
 from bytepair_engine.streaming.split_points import SplitPoints
 from bytepair_engine.streaming.utf8 import Utf8Decoder
-from bytepair_engine.vocabulary.special_names import SpecialNames, special_names
+from bytepair_engine.vocabulary.special_search import SpecialSearch, special_search
 
 #: Number of buffered characters from which all of them are searched for a split point. If none is
 #: found, the next search waits until the buffer has doubled.
@@ -54,9 +54,9 @@ class StreamSplitter:
         self,
         split_points: SplitPoints,
         *,
-        allowed: SpecialNames,
-        disallowed: SpecialNames,
-        either: SpecialNames,
+        allowed: SpecialSearch,
+        disallowed: SpecialSearch,
+        either: SpecialSearch,
         max_pending_bytes: int,
     ) -> None:
         """Start a stream.
@@ -74,7 +74,7 @@ class StreamSplitter:
         self._names: Final = either
         isolated = split_points.isolated
         self._isolated: Final = (
-            None if isolated is None else special_names(isolated.intersection(allowed.names))
+            None if isolated is None else special_search(isolated.intersection(allowed.names))
         )
         self._max_pending: Final = max_pending_bytes
         self._context: Final = max(_LOCAL_CONTEXT, either.longest)
@@ -223,7 +223,7 @@ class StreamSplitter:
         return point > 0
 
     @staticmethod
-    def _between(text: str, isolated: SpecialNames) -> int:
+    def _between(text: str, isolated: SpecialSearch) -> int:
         """Return the last position between two isolated special tokens; 0 if there is none."""
         point = end = 0
         for special in isolated.finditer(text, len(text)):

@@ -14,7 +14,7 @@ from bytepair_engine.resources import MAX_THREADS
 from bytepair_engine.streaming.split_points import split_points_of
 from bytepair_engine.streaming.splitter import StreamSplitter
 from bytepair_engine.training.merging import checked_counts
-from bytepair_engine.vocabulary.special_names import SpecialNames
+from bytepair_engine.vocabulary.special_search import SpecialSearch
 
 #: Number of characters of a batch, which is counted on all threads.
 BATCH_CHARACTERS: Final = 8 * 2**20
@@ -23,7 +23,7 @@ PART_CHARACTERS: Final = 2**20
 #: Longer texts without split points are rejected: the core has 32-bit positions.
 _MAX_CHARACTERS: Final = 2**29
 
-_NO_NAMES: Final = SpecialNames(frozenset())
+_NO_NAMES: Final = SpecialSearch(frozenset())
 _NO_LIMIT: Final = 2**62
 
 # In a class with a property `bytes`, the name is not a type.

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from bytepair_engine.chat.layout import Control
 from bytepair_engine.chat.templates.traced import ranges_of
-from bytepair_engine.vocabulary.special_names import SpecialNames
+from bytepair_engine.vocabulary.special_search import SpecialSearch
 
 
 def pieces(
-    rendered: list[tuple[str, int]], names: SpecialNames, runs: list[str]
+    rendered: list[tuple[str, int]], names: SpecialSearch, runs: list[str]
 ) -> Iterable[tuple[str | Control, int]]:
     """Yield control tokens and texts with their owners.
 
@@ -42,7 +42,7 @@ def pieces(
 
 
 def _controls(
-    run: list[tuple[str, int]], names: SpecialNames, runs: list[str]
+    run: list[tuple[str, int]], names: SpecialSearch, runs: list[str]
 ) -> Iterable[tuple[str | Control, int]]:
     """Yield the pieces of a run. The owner of a control token is that of its first character."""
     joined = "".join([text for text, _ in run])

@@ -33,7 +33,7 @@ from bytepair_engine.chat.templates.environment import Environment, NotGiven
 from bytepair_engine.chat.templates.traced import Traced
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import Cancelled, InvalidOption
-from bytepair_engine.vocabulary.special_names import special_names
+from bytepair_engine.vocabulary.special_search import special_search
 
 Arguments = Literal["object", "text"]
 
@@ -230,7 +230,7 @@ class TemplateFormat(ChatFormat):
 
     def _layout(self, chat: Chat, encoding: Encoding) -> Layout:
         layout = Layout()
-        names = special_names(frozenset(encoding.special_tokens))
+        names = special_search(frozenset(encoding.special_tokens))
         texts: list[str] = []
         runs: list[str] = []
         for piece, owner in pieces(self._rendered(chat), names, runs):

@@ -13,7 +13,7 @@ from typing import Final
 _MAX_DEPTH: Final = 32
 
 
-class SpecialNames:
+class SpecialSearch:
     """A set of strings to search for: the leftmost match, and the longest at a position.
 
     Attributes:
@@ -73,9 +73,9 @@ class SpecialNames:
 
 
 @lru_cache(64)
-def special_names(names: frozenset[str]) -> SpecialNames:
+def special_search(names: frozenset[str]) -> SpecialSearch:
     """Compile a set of names; cached for further streams with the same names."""
-    return SpecialNames(names)
+    return SpecialSearch(names)
 
 
 def _pattern(names: list[str], depth: int = 0) -> str:
