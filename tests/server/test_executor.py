@@ -14,7 +14,7 @@ from bytepair_engine import Cancelled, cancel, get_encoding
 from bytepair_server.admission.executor import (
     MAX_PAUSED,
     MAX_REMEMBERED,
-    TURN_SECONDS,
+    TIME_SLICE_SECONDS,
     UNTRIED_SECONDS,
     Executor,
 )
@@ -210,7 +210,7 @@ def test_long_work_does_not_delay_the_next_of_its_caller() -> None:
 def test_turns_are_shared_by_time_and_not_by_the_size_of_requests() -> None:
     def work() -> int:
         began = thread_time()
-        while thread_time() - began < 5 * TURN_SECONDS:
+        while thread_time() - began < 5 * TIME_SLICE_SECONDS:
             cancel.check()
         return 7
 
@@ -220,7 +220,7 @@ def test_turns_are_shared_by_time_and_not_by_the_size_of_requests() -> None:
         assert await executor.run("b", 1 << 30, work) == 7
         small.stopped.set()
         await small.task
-        assert small.seconds < 10 * 5 * TURN_SECONDS  # of which it needs one or two
+        assert small.seconds < 10 * 5 * TIME_SLICE_SECONDS  # of which it needs one or two
 
     with_executor(1, use)
 
@@ -231,14 +231,14 @@ def test_paused_work_is_bounded_and_its_threads_end() -> None:
         for each in several:
             await each.begins()
         late = Endless(executor, "late")
-        await asyncio.sleep(3 * TURN_SECONDS)
+        await asyncio.sleep(3 * TIME_SLICE_SECONDS)
         assert not late.begun.is_set()
         assert executor.queued == MAX_PAUSED + 1
         for each in (*several, late):
             each.stopped.set()
         assert await asyncio.gather(*(each.task for each in (*several, late)))
         while computing() > 1:
-            await asyncio.sleep(TURN_SECONDS)
+            await asyncio.sleep(TIME_SLICE_SECONDS)
 
     def computing() -> int:
         return sum(each.name.startswith("compute_") for each in threading.enumerate())
@@ -273,7 +273,7 @@ def test_without_another_thread_long_work_goes_on(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr("threading.Thread.start", fail)
         first, second = Endless(executor, "a"), Endless(executor, "b")
         await first.begins()
-        await asyncio.sleep(3 * TURN_SECONDS)
+        await asyncio.sleep(3 * TIME_SLICE_SECONDS)
         assert not second.begun.is_set()
         for each in (first, second):
             each.stopped.set()

@@ -50,9 +50,10 @@ UNTRIED_SECONDS: Final = 0.02
 #: Maximum number of callers whose last such try is remembered.
 MAX_REMEMBERED: Final = 1024
 #: Time after which a running request lets waiting ones run, at its next check for cancellation.
-TURN_SECONDS: Final = 0.02
-#: Queue cost of a turn, in bytes like request sizes; the first of a smaller request costs its size.
-TURN_BYTES: Final = 1 << 20
+TIME_SLICE_SECONDS: Final = 0.02
+#: Queue cost of a time slice, in bytes like request sizes; the first of a smaller request costs its
+#: size.
+TIME_SLICE_BYTES: Final = 1 << 20
 #: Maximum paused requests. Each keeps its thread and its partial result.
 MAX_PAUSED: Final = 16
 #: Time for cancelled requests to end.
@@ -126,8 +127,8 @@ class Executor:
         for a running one is cancelled.
         """
         result = asyncio.get_running_loop().create_future()
-        job = _Job(partial(function, *args), caller, result, self._wait_for_turn)
-        self._queue.put(caller, min(max(1, size), TURN_BYTES), job)
+        job = _Job(partial(function, *args), caller, result, self._yield_thread)
+        self._queue.put(caller, min(max(1, size), TIME_SLICE_BYTES), job)
         self._advance()
         try:
             answer: T = await result
@@ -165,7 +166,7 @@ class Executor:
             self._given.add(job)
             if job in self._paused:
                 self._paused.discard(job)
-                job.turn.set()
+                job.resumed.set()
             else:
                 self._handed.put(job)
 
@@ -188,24 +189,24 @@ class Executor:
         if not job.result.done():
             pass_on()
 
-    def _wait_for_turn(self, job: _Job) -> None:
+    def _yield_thread(self, job: _Job) -> None:
         """Let requests of others run, on the thread of one that has run for long."""
         if len(self._queue):
-            job.turn.clear()
+            job.resumed.clear()
             with suppress(RuntimeError):  # the event loop is closed
                 job.result.get_loop().call_soon_threadsafe(self._pause, job)
-                job.turn.wait()
+                job.resumed.wait()
 
     def _pause(self, job: _Job) -> None:
         """Pause a request, unless the next one would need one thread too many."""
         following = self._queue.first()
         is_alone = job.cancelled or following is None
         if is_alone or not (following in self._paused or self._has_free_thread()):
-            job.turn.set()
+            job.resumed.set()
             return
         self._given.discard(job)
         self._paused.add(job)
-        self._queue.put(job.caller, TURN_BYTES, job)
+        self._queue.put(job.caller, TIME_SLICE_BYTES, job)
         self._advance()
 
     def _has_free_thread(self) -> bool:
@@ -222,11 +223,11 @@ class Executor:
 
 class _Job(CancelScope):
     """A waiting or running function. While it runs, a check for cancellation may wait for its next
-    turn.
+    time slice.
 
     Attributes:
         began: Whether it is running or has run.
-        turn: Set when its next turn begins.
+        resumed: Set when its next time slice begins.
     """
 
     def __init__(
@@ -234,32 +235,32 @@ class _Job(CancelScope):
         function: Callable[[], Any],
         caller: str,
         result: asyncio.Future[Any],
-        wait_for_turn: Callable[[_Job], None],
+        yield_thread: Callable[[_Job], None],
     ) -> None:
         super().__init__()
         self.caller: Final = caller
         self.result: Final = result
         self.began = False
-        self.turn: Final = threading.Event()
-        self._turn_ends = 0.0
-        self._wait_for_turn: Final = wait_for_turn
+        self.resumed: Final = threading.Event()
+        self._slice_ends = 0.0
+        self._yield_thread: Final = yield_thread
         self._function: Callable[[], Any] | None = function
 
     def cancel(self) -> None:
         super().cancel()
-        self.turn.set()
+        self.resumed.set()
 
     def check(self) -> None:
         super().check()
-        if monotonic() >= self._turn_ends:
-            self._wait_for_turn(self)
-            self._turn_ends = monotonic() + TURN_SECONDS
+        if monotonic() >= self._slice_ends:
+            self._yield_thread(self)
+            self._slice_ends = monotonic() + TIME_SLICE_SECONDS
             super().check()
 
     def run(self) -> Callable[[], None]:
         """Call the function on a thread. Returns what passes its outcome to `result`."""
         self.began = True
-        self._turn_ends = monotonic() + TURN_SECONDS
+        self._slice_ends = monotonic() + TIME_SLICE_SECONDS
         function, self._function = self._function, None  # frees its request once it is done
         # An error is no local variable, or its traceback would keep this function, and the request.
         try:

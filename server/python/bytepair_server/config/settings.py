@@ -235,7 +235,7 @@ class Settings(BaseModel):
     socket or where ports cannot be shared."""
     pin_workers: Switch = True
     """Pin each worker to a core, if there are as many workers as cores."""
-    # Under load each core has a call of its own, and more threads would only take turns.
+    # Under load each core has a call of its own, and more threads would only share it.
     threads_per_call: Annotated[Whole, Field(ge=0, le=MAX_THREADS)] = 1
     """Threads that one call with a text of 512 KiB or more may use. 0: all cores."""
     cache_bytes: Annotated[Whole, Field(ge=0, le=MAX_CACHE_BYTES)] = DEFAULT_CACHE_BYTES
