@@ -17,7 +17,7 @@ from bytepair_server.config import loader
 from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.observability import logs
 from bytepair_server.server import Server, verify
-from bytepair_server.startup import warn
+from bytepair_server.startup import Served, warn
 from bytepair_server.workers.signals import stop_signals
 from bytepair_server.workers.supervisor import Supervisor, worker_count
 from bytepair_server.workers.worker import EXIT_CONFIGURATION
@@ -86,14 +86,7 @@ def _check(configuration: Configuration) -> None:
     strict = settings.model_copy(update={"serve_without_bad_encodings": False})
     known, loaded, expiries = verify(strict, configuration.base_dir)
     log = logs.configure("console", "warning", sys.stderr)
-    warn(
-        log,
-        configuration,
-        known,
-        loaded,
-        expiries=expiries,
-        grpc_address=settings.grpc_address,
-    )
+    warn(log, Served(configuration, known, loaded, expiries, settings.grpc_address))
 
 
 def _raise_descriptor_limit(needed: int) -> None:

@@ -37,7 +37,7 @@ from bytepair_server.rpc.health import Health
 from bytepair_server.rpc.outcome import Shared
 from bytepair_server.rpc.service import SERVICE_NAME, Service
 from bytepair_server.shared.quotas import QuotaStore
-from bytepair_server.startup import log_start, warn_of_expiry, warn_of_no_keys
+from bytepair_server.startup import Served, log_start, warn_of_expiry, warn_of_no_keys
 from bytepair_server.streaming.handler import StreamHandlers
 from bytepair_server.transport import choice, ports
 from bytepair_server.transport.interface import (
@@ -333,16 +333,10 @@ class Server:
         if self._inherited is not None:
             self._inherited.serving()
             return
-        log_start(
-            self._log,
-            self._configuration,
-            self._callers,
-            loaded,
-            expiries=self._expiries,
-            grpc_address=self.grpc_address,
-            http_address=self.http_address,
-            workers=1,
+        served = Served(
+            self._configuration, self._callers, loaded, self._expiries, self.grpc_address
         )
+        log_start(self._log, served, http_address=self.http_address, workers=1)
 
 
 def verify(settings: Settings, base_dir: Path) -> tuple[Callers, Catalog, tls.Expiries]:

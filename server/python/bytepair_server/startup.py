@@ -6,6 +6,7 @@ import ipaddress
 import resource
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -39,25 +40,37 @@ The engine's compiled core is missing: the pure-Python one is used, about a hund
 """
 
 
-def log_start(
-    log: logs.Log,
-    configuration: Configuration,
-    known: Callers,
-    loaded: Catalog,
-    *,
-    expiries: tls.Expiries,
-    grpc_address: str,
-    http_address: str,
-    workers: int,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a server serves.
+
+    Attributes:
+        configuration: The settings.
+        callers: The callers that it knows.
+        catalog: The loaded encodings.
+        expiries: When the certificates expire, by setting.
+        grpc_address: The address; once it is bound, with its port.
+    """
+
+    configuration: Configuration
+    callers: Callers
+    catalog: Catalog
+    expiries: tls.Expiries
+    grpc_address: str
+
+
+def log_start(log: logs.Log, served: Served, *, http_address: str, workers: int) -> None:
     """Log what is served at which address, and what an operator may want to change.
 
-    `expiries` are those of the certificates, by setting. The addresses have the ports that were
-    bound; `http_address` is "" if there is none. `workers` is the number of processes that answer
-    calls.
+    Args:
+        log: The log.
+        served: What is served.
+        http_address: The bound address of the HTTP port; "" if there is none.
+        workers: Number of processes that answer calls.
     """
-    settings = configuration.settings
-    warn(log, configuration, known, loaded, expiries=expiries, grpc_address=grpc_address)
+    warn(log, served)
+    settings, loaded = served.configuration.settings, served.catalog
+    grpc_address = served.grpc_address
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit != resource.RLIM_INFINITY and limit < settings.needed_descriptors:
         log.warning(
@@ -71,7 +84,7 @@ def log_start(
     is_encrypted = settings.tls_cert_file is not None
     transport = choice.name_of(settings.transport, grpc_address)
     page = ""
-    if playground.is_on(settings, known):
+    if playground.is_on(settings, served.callers):
         page = f"http{'s' * is_encrypted}://{_target(settings, grpc_address)}/"
     log.info(
         "serving",
@@ -90,17 +103,10 @@ def log_start(
         logs.LossyStream(sys.stdout).write(message)
 
 
-def warn(
-    log: logs.Log,
-    configuration: Configuration,
-    known: Callers,
-    loaded: Catalog,
-    *,
-    expiries: tls.Expiries,
-    grpc_address: str,
-) -> None:
-    """Log what an operator may want to change in a valid configuration; see `log_start`."""
-    settings = configuration.settings
+def warn(log: logs.Log, served: Served) -> None:
+    """Log what an operator may want to change in a valid configuration."""
+    settings, loaded = served.configuration.settings, served.catalog
+    known, grpc_address = served.callers, served.grpc_address
     write = log.info if _is_private(grpc_address) else log.warning
     if known.open:
         write(
@@ -111,7 +117,7 @@ def warn(
     elif settings.tls_cert_file is None:
         write("no TLS: API keys and text can be read on the network", grpc_address=grpc_address)
     warn_of_no_keys(log, known)
-    warn_of_expiry(log, expiries)
+    warn_of_expiry(log, served.expiries)
     for name, pin in loaded.unpinned.items():
         log.warning(
             "this file is not pinned: add this line, so that a replaced file is rejected",
@@ -125,7 +131,7 @@ def warn(
                 "known where its text can be split",
                 encoding=entry.name,
             )
-    for variable, reason in configuration.ignored_variables.items():
+    for variable, reason in served.configuration.ignored_variables.items():
         log.warning("a variable is ignored", variable=variable, reason=reason)
     if choice.name_of(settings.transport, grpc_address) == "grpcio":
         for setting in sorted(settings.model_fields_set & choice.NATIVE_ONLY):

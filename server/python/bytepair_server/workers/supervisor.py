@@ -26,7 +26,7 @@ from bytepair_server.observability.metrics import Metrics
 from bytepair_server.server import Inherited, verify
 from bytepair_server.shared.memory import Block
 from bytepair_server.shared.quotas import QuotaStore
-from bytepair_server.startup import log_start
+from bytepair_server.startup import Served, log_start
 from bytepair_server.transport.ports import CAN_SHARE, reserve, with_port
 from bytepair_server.workers import worker
 from bytepair_server.workers.signals import stop_signals, stopping_signals
@@ -378,13 +378,12 @@ class Supervisor:
 
     def _log_start(self) -> None:
         self._has_logged_start = True
+        served = Served(
+            self._configuration, self._callers, self._loaded, self._expiries, self._address
+        )
         log_start(
             self._log,
-            self._configuration,
-            self._callers,
-            self._loaded,
-            expiries=self._expiries,
-            grpc_address=self._address,
+            served,
             http_address="" if self._http is None else shown_address(self._http),
             workers=len(self._workers),
         )
