@@ -10,7 +10,7 @@ import grpc
 import pytest
 import trustme
 from support.keys import keys_toml
-from support.scripted import Held, ScriptedServer, details, fail, ok
+from support.scripted import HeldAnswer, ScriptedServer, details, fail, ok
 from support.serving import RunningServer, write_config
 from support.shell import Shell
 
@@ -161,7 +161,7 @@ def test_a_socket_that_the_user_may_not_open(shell: Shell) -> None:
 
 
 def test_a_server_that_stops_during_the_call(shell: Shell) -> None:
-    held = Held()
+    held = HeldAnswer()
     with (
         ScriptedServer(held) as server,
         shell.start("count", "--target", server.target, "a.txt") as running,

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.scripted import Held, ScriptedServer
+from support.scripted import HeldAnswer, ScriptedServer
 from support.serving import RunningServer, clean_environment
 from support.shell import Shell, command
 
@@ -82,7 +82,7 @@ def test_a_closed_pipe_ends_the_command_silently(shell: Shell, unbuffered: str) 
 
 
 def test_an_interrupt_prints_no_traceback(shell: Shell) -> None:
-    held = Held()
+    held = HeldAnswer()
     with (
         ScriptedServer(held) as server,
         shell.start("count", "--target", server.target, "a.txt") as running,

@@ -29,7 +29,7 @@ from bytepair_client import (
 from bytepair_client._options import DEFAULT_TIMEOUT_S
 from conftest import Serve
 from support.clients import Clients
-from support.scripted import Answer, Held, ScriptedServer, fail, ok
+from support.scripted import Answer, HeldAnswer, ScriptedServer, fail, ok
 from support.streaming import Talk, decode_config
 
 REFUSED = fail(grpc.StatusCode.UNAVAILABLE, "not now")
@@ -136,7 +136,7 @@ def test_a_server_of_another_protocol(clients: Clients) -> None:
 
 @pytest.mark.parametrize("on_the_call", [True, False])
 def test_a_deadline_ends_the_wait(clients: Clients, on_the_call: bool) -> None:
-    with ScriptedServer(Held()) as server:
+    with ScriptedServer(HeldAnswer()) as server:
         client = clients(server.target, encoding="e", timeout=60 if on_the_call else 0.1)
         with pytest.raises(DeadlineExceeded, match=r"within 0\.1 s") as caught:
             client.count("text", timeout=0.1 if on_the_call else NOT_GIVEN)
@@ -243,7 +243,7 @@ def test_metadata_that_cannot_be_sent_are_rejected(clients: Clients, name: str) 
 
 
 def test_closing_ends_running_calls_and_rejects_new_ones(clients: Clients) -> None:
-    held = Held()
+    held = HeldAnswer()
     with ScriptedServer(held) as server, ThreadPoolExecutor(1) as thread:
         client = clients(server.target, encoding="e")
         running = thread.submit(client.count, "text")
@@ -302,7 +302,7 @@ def test_an_async_client_belongs_to_the_loop_of_its_first_call() -> None:
 
 
 def test_cancelling_a_task_cancels_its_call() -> None:
-    held = Held()
+    held = HeldAnswer()
 
     async def main(target: str) -> None:
         async with AsyncTokenizerClient(target, encoding="e") as client:

@@ -42,7 +42,7 @@ def on_loop() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-class Held:
+class Blocked:
     """A function that blocks until it is released."""
 
     def __init__(self, executor: Executor, caller: str = "first") -> None:
@@ -111,7 +111,7 @@ def test_each_thread_runs_a_function_at_the_same_time(threads: int) -> None:
 
 def test_callers_take_turns_by_bytes() -> None:
     async def use(executor: Executor) -> list[str]:
-        held, order = Held(executor), list[str]()
+        held, order = Blocked(executor), list[str]()
         await held.runs()
         jobs = [
             asyncio.ensure_future(executor.run(caller, size, order.append, caller))
@@ -134,7 +134,7 @@ def test_a_cancelled_function_is_never_called_and_is_freed_at_once() -> None:
         """A large object that can be weakly referenced."""
 
     async def use(executor: Executor) -> tuple[list[object], int]:
-        held, called = Held(executor), list[object]()
+        held, called = Blocked(executor), list[object]()
         await held.runs()
         requests = weakref.WeakSet[Request]()
         given_up = []
@@ -334,7 +334,7 @@ def test_closing_cancels_running_work_and_starts_no_more() -> None:
 
 def test_closing_does_not_wait_for_work_that_cannot_be_cancelled() -> None:
     async def use(executor: Executor) -> None:
-        held = Held(executor)
+        held = Blocked(executor)
         await held.runs()
         assert not executor.close()
         await held.go_on()

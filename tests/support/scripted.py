@@ -62,7 +62,7 @@ def fail(code: grpc.StatusCode, message: str = "", *, details: bytes | None = No
     return answer
 
 
-class Held:
+class HeldAnswer:
     """An answer that waits until the test releases it, and records the cancellation of its call."""
 
     def __init__(self) -> None:

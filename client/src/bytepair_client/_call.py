@@ -104,7 +104,7 @@ class Call(Prepared[Response, Plain]):
     #: client and its defaults for this server.
     fallback: Callable[[Any, Defaults], Awaitable[Response]] | None = None
     is_large: bool = False  # use `fallback` at once; `request` lacks the input
-    whole: str = ""  # why there is no fallback, and a remedy
+    no_fallback: str = ""  # why there is no fallback, and a remedy
 
     async def response(self, client: Any) -> Response:
         """Send one request, or its fallback if the input is too large for one request."""
@@ -114,8 +114,8 @@ class Call(Prepared[Response, Plain]):
                 response: Response = await client._unary(self.method, self.request, self.timeout)
                 return response
             except InputTooLarge as rejection:
-                if self.whole:
-                    rejection.message += f"; {self.whole}"
+                if self.no_fallback:
+                    rejection.message += f"; {self.no_fallback}"
                 # `message` is the whole request, of which the text may be a quarter.
                 factor = {"text": 1, "ids": BYTES_PER_ID, "message": 0.25}.get(
                     rejection.field or ""

@@ -146,7 +146,7 @@ class _Fact(Generic[T]):
         raise AttributeError(f"{self._name} is read-only")
 
 
-def _whole(value: str) -> int | None:
+def _integer(value: str) -> int | None:
     return int(value) if value.isascii() and value.isdigit() else None
 
 
@@ -174,9 +174,9 @@ class SpecialTokenInText(RequestRejected, ValueError, reason="SPECIAL_TOKEN_IN_T
     """The text contains a special token that is not allowed, and `disallowed_special` is "all"."""
 
     token = _Fact(str, "The special token.")
-    byte_offset = _Fact(_whole, "Where it starts, in bytes of the text's UTF-8.")
+    byte_offset = _Fact(_integer, "Where it starts, in bytes of the text's UTF-8.")
     index = _Fact(
-        _whole, 'In a chat the index of the message, or of the tool if `field` is "tools".'
+        _integer, 'In a chat the index of the message, or of the tool if `field` is "tools".'
     )
     field = _Fact(str, 'In a chat the path of the text, such as "content".')
 
@@ -185,15 +185,16 @@ class UnknownTokenId(RequestRejected, LookupError, reason="UNKNOWN_TOKEN_ID"):
     """The encoding has no token with this id."""
 
     encoding = _Fact(str, "The encoding; None if the id is out of the range of all of them.")
-    id = _Fact(_whole, "The id.")
-    index = _Fact(_whole, "The index of the id in the input.")
+    id = _Fact(_integer, "The id.")
+    index = _Fact(_integer, "The index of the id in the input.")
 
 
 class InvalidUtf8(RequestRejected, ValueError, reason="INVALID_UTF8"):
     """Text with a lone surrogate or, with `errors="strict"`, ids whose bytes are not UTF-8."""
 
     byte_offset = _Fact(
-        _whole, "Where the invalid part starts, in bytes of the text's UTF-8 or of the decoded ids."
+        _integer,
+        "Where the invalid part starts, in bytes of the text's UTF-8 or of the decoded ids.",
     )
 
 
@@ -201,8 +202,8 @@ class InputTooLarge(RequestRejected, ValueError, reason="INPUT_TOO_LARGE"):
     """The input has more bytes, ids or items than the limit."""
 
     field = _Fact(str, 'The field that is too large, or "request" for the whole request.')
-    limit = _Fact(_whole, "The limit, in bytes, ids or items.")
-    size = _Fact(_whole, "The size of the input, in the same unit.")
+    limit = _Fact(_integer, "The limit, in bytes, ids or items.")
+    size = _Fact(_integer, "The size of the input, in the same unit.")
 
 
 class InvalidOption(RequestRejected, ValueError, reason="INVALID_OPTION"):
@@ -243,7 +244,7 @@ class InvalidChat(RequestRejected, ValueError, reason="INVALID_CHAT"):
     """The chat format cannot represent this chat."""
 
     index = _Fact(
-        _whole, 'The index of the message, or of the tool if `field` begins with "tools".'
+        _integer, 'The index of the message, or of the tool if `field` begins with "tools".'
     )
     field = _Fact(str, 'The path of the invalid field, such as "tool_calls[1].arguments".')
     rule = _Fact(str, 'The rule that is broken, such as "role_unknown".')
@@ -259,15 +260,15 @@ class BudgetTooSmall(RequestRejected, ValueError, reason="BUDGET_TOO_SMALL"):
     """`max_tokens` is too small for the messages that `fit_chat` must keep, for the marker of
     `truncate`, or for one character in `split`."""
 
-    needed = _Fact(_whole, "The number of tokens that are needed.")
-    budget = _Fact(_whole, "The number of tokens that are available.")
-    byte_offset = _Fact(_whole, "Where the character of `split` starts, in bytes of the UTF-8.")
+    needed = _Fact(_integer, "The number of tokens that are needed.")
+    budget = _Fact(_integer, "The number of tokens that are available.")
+    byte_offset = _Fact(_integer, "Where the character of `split` starts, in bytes of the UTF-8.")
 
 
 class EstimateNotAllowed(RequestRejected, ValueError):
     """The count of a chat is an estimate, and `allow_estimate` is not set."""
 
-    count = _Fact(_whole, "The estimate.")
+    count = _Fact(_integer, "The estimate.")
 
 
 class Unauthenticated(RequestRejected, reason="UNAUTHENTICATED"):

@@ -138,7 +138,7 @@ class _TaskState(StreamState[Response, Plain]):
             self._change.clear()
             await self._change.wait()
 
-    def pause(self) -> Coroutine[Any, Any, None]:
+    def yield_control(self) -> Coroutine[Any, Any, None]:
         return asyncio.sleep(0)
 
     def begin(self, source: Source | None) -> None:

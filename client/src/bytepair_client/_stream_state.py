@@ -106,7 +106,7 @@ class StreamState(ABC, Generic[Response, Plain]):
                 for item in source:
                     if not await self._put(item, reading):
                         return
-                    await self.pause()
+                    await self.yield_control()
         except BaseException as error:  # raised by the reader
             self._end_source(reading, error)
         else:
@@ -172,8 +172,8 @@ class StreamState(ABC, Generic[Response, Plain]):
         """Whether nobody needs this reading of the source any more."""
         return self.over or self.readings != reading
 
-    async def pause(self) -> None:
-        """Let others run."""
+    async def yield_control(self) -> None:
+        """Let other tasks of the event loop run; nothing in a thread."""
 
     async def request(self, attempt: int) -> bytes | None:
         """The next request of an attempt; None after the last, and if a later attempt has begun."""

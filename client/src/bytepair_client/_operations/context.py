@@ -161,17 +161,17 @@ def truncate(
     own: dict[str, Any] = {"max_tokens": max_tokens, "keep": keep, "level": level, "marker": marker}
     own |= {"unit": "code_point", "disallowed_special": disallowed_special}
     request, seconds = prepared(TRUNCATE, defaults, **own, **options)
-    whole = ""
+    no_fallback = ""
     if keep == "both":
-        whole = (
+        no_fallback = (
             'keep="both" needs all of the text in one request: keep="start" and keep="end" do not'
         )
     elif request.allowed_special or disallowed_special:
-        whole = (
+        no_fallback = (
             'allowed_special and disallowed_special="all" need all of the text in one request: '
             "leave them out"
         )
-    is_large = not whole and has_more_bytes(text, defaults.max_unary_bytes)
+    is_large = not no_fallback and has_more_bytes(text, defaults.max_unary_bytes)
     if not is_large:
         set_text(request, text)
 
@@ -193,7 +193,7 @@ def truncate(
             kept.end += before
         return response
 
-    return Call(TRUNCATE, request, seconds, None if whole else of_part, is_large, whole)
+    return Call(TRUNCATE, request, seconds, None if no_fallback else of_part, is_large, no_fallback)
 
 
 @overload

@@ -57,13 +57,13 @@ def aliases_of(settings: Settings) -> dict[str, str]:
                 f"{setting}: no encoding of the canonical name {name!r} is configured; "
                 f"configured: {', '.join(sorted(served))}{alias_hint(name)}"
             )
-        taken = own.setdefault(alias, name)
+        owner = own.setdefault(alias, name)
         if alias in canonical:
-            taken = alias
+            owner = alias
         elif published.get(alias) in served:
-            taken = published[alias]
-        if taken != name:
-            raise ConfigurationError(f"{setting}: {alias!r} already names {taken}; {_REMEDY}")
+            owner = published[alias]
+        if owner != name:
+            raise ConfigurationError(f"{setting}: {alias!r} already names {owner}; {_REMEDY}")
     if len(own) > MAX_ALIASES:
         raise ConfigurationError(
             f"aliases: {len(own)} names exceed the maximum of {MAX_ALIASES}; use patterns"

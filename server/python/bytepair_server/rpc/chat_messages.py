@@ -91,12 +91,12 @@ class ParsedChat(Generic[HasChat]):
 
 def take_chat(request_class: type[HasChat], raw: bytes) -> tuple[ParsedChat[HasChat], int]:
     """Parse a request; also returns its parts. Raises like `wire.parse`."""
-    taken = take_named_texts(raw, request_class.MESSAGES_FIELD_NUMBER)
-    if taken is None:
+    found = take_named_texts(raw, request_class.MESSAGES_FIELD_NUMBER)
+    if found is None:
         request = wire.parse(request_class, raw)
         parts = parts_of_chat(request)
         return ParsedChat(request, None, 0, parts), parts
-    rest, named = taken
+    rest, named = found
     request = wire.parse(request_class, rest)
     sizes = [len(text) for _, text in named if text is not None]
     parts = len(named) + len(sizes) + len(request.tools)

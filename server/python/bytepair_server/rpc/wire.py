@@ -80,13 +80,13 @@ def parse(request_class: type[M], raw: bytes) -> M:
 
 def take_text(request_class: type[HasText], raw: bytes) -> tuple[ParsedText[HasText], int]:
     """Parse a request with a text. Parts are segments and allowed special tokens."""
-    taken = take_field(raw, request_class.TEXT_FIELD_NUMBER)
+    found = take_field(raw, request_class.TEXT_FIELD_NUMBER)
     text: str | bytes
-    if taken is None or len(taken[1]) != 1:
+    if found is None or len(found[1]) != 1:
         request = parse(request_class, raw)
         text = request.text
     else:
-        rest, (text,) = taken
+        rest, (text,) = found
         request = parse(request_class, rest)
     return (request, text), len(request.segments) + len(request.allowed_special)
 
@@ -94,8 +94,8 @@ def take_text(request_class: type[HasText], raw: bytes) -> tuple[ParsedText[HasT
 def take_texts(request_class: type[HasTexts], raw: bytes) -> tuple[ParsedTexts[HasTexts], int]:
     """Parse a batch of texts. Parts are items, segments and allowed special tokens."""
     text = text_pb2.TextItem.TEXT_FIELD_NUMBER
-    taken = take_field(raw, request_class.ITEMS_FIELD_NUMBER, text)
-    rest, texts = (raw, None) if taken is None else taken
+    found = take_field(raw, request_class.ITEMS_FIELD_NUMBER, text)
+    rest, texts = (raw, None) if found is None else found
     request = parse(request_class, rest)
     parts = len(request.allowed_special) + (0 if texts is None else len(texts))
     return (request, texts), parts + sum(1 + len(item.segments) for item in request.items)
@@ -103,11 +103,11 @@ def take_texts(request_class: type[HasTexts], raw: bytes) -> tuple[ParsedTexts[H
 
 def take_ids(request_class: type[tokenizer_pb2.DecodeRequest], raw: bytes) -> tuple[ParsedIds, int]:
     """Parse a request with ids, which has no parts."""
-    taken = take_field(raw, request_class.IDS_FIELD_NUMBER)
-    if taken is not None and len(taken[1]) <= 1:
-        ids = unpack(b"".join(taken[1]))
+    found = take_field(raw, request_class.IDS_FIELD_NUMBER)
+    if found is not None and len(found[1]) <= 1:
+        ids = unpack(b"".join(found[1]))
         if ids is not None:
-            return (parse(request_class, taken[0]), ids), 0
+            return (parse(request_class, found[0]), ids), 0
     request = parse(request_class, raw)
     # Reading a list is far faster than reading protobuf's container.
     return (request, request.ids[:]), 0
@@ -118,11 +118,11 @@ def take_items(
 ) -> tuple[ParsedItems, int]:
     """Parse a batch of ids. Parts are items."""
     inner = tokenizer_pb2.IdsItem.IDS_FIELD_NUMBER
-    taken = take_field(raw, request_class.ITEMS_FIELD_NUMBER, inner)
-    if taken is not None:
-        items = [ids for item in taken[1] if (ids := unpack(item)) is not None]
-        if len(items) == len(taken[1]):
-            return (parse(request_class, taken[0]), items), len(items)
+    found = take_field(raw, request_class.ITEMS_FIELD_NUMBER, inner)
+    if found is not None:
+        items = [ids for item in found[1] if (ids := unpack(item)) is not None]
+        if len(items) == len(found[1]):
+            return (parse(request_class, found[0]), items), len(items)
     request = parse(request_class, raw)
     return (request, [item.ids[:] for item in request.items]), len(request.items)
 

@@ -180,7 +180,7 @@ class StreamHandlers:
         now = asyncio.get_running_loop().time
         small = self._shared.executor.inline_max_bytes
         #: The answer to a message that `at_once` processed and this task must continue with.
-        taken: list[bytes | None] = []
+        processed: list[bytes | None] = []
 
         def at_once(raw: bytes) -> bytes | None:
             """Answer a small message with a small answer, without waking the task."""
@@ -189,7 +189,7 @@ class StreamHandlers:
                 return None
             answer = take(raw)
             if answer is None or session.over or len(answer) > small:
-                taken.append(answer)
+                processed.append(answer)
                 return None
             stream.active_at = now()
             return answer
@@ -200,14 +200,14 @@ class StreamHandlers:
                     await stream.working(asyncio.sleep(delay))
                 raw = await read(at_once if quota is None else None)
             except asyncio.CancelledError:
-                await self._cut_off(incoming, session, stream, taken)
+                await self._cut_off(incoming, session, stream, processed)
                 raise
             stream.active_at = now()
             if quota is not None and raw is not None:
                 quota.charge(max(1, len(raw)))  # an empty one costs time too
             try:
-                if taken:
-                    answer = taken.pop()
+                if processed:
+                    answer = processed.pop()
                 elif raw is None:
                     inline = session.inline_max_bytes >= 0
                     answer = end() if inline else await self._on_thread(stream, session, end)
@@ -253,7 +253,7 @@ class StreamHandlers:
         incoming: StreamCall,
         session: Session,
         stream: OpenStream,
-        taken: list[bytes | None],
+        processed: list[bytes | None],
     ) -> None:
         """Deliver the certain output if the server ends the stream."""
         if not stream.idle and not self._shared.limiter.is_cutting_off:
@@ -261,6 +261,6 @@ class StreamHandlers:
         seconds = self._shared.settings.stream_idle_seconds or None
         with suppress(TimeoutError):  # the caller may read nothing
             async with asyncio.timeout(seconds):
-                for answer in (*taken, None if session.over else session.abandon()):
+                for answer in (*processed, None if session.over else session.abandon()):
                     if answer is not None:
                         await incoming.write(answer)
