@@ -14,7 +14,7 @@ from bytepair_engine import EncodingSpec, VocabularyError
 from bytepair_engine.inspection import Inspection, inspect_file
 
 from bytepair_tools.shared.declaration import declaration
-from bytepair_tools.shared.encodings import name_of_file
+from bytepair_tools.shared.encodings import add_file_options, name_of_file
 from bytepair_tools.shared.failure import USAGE, Failure
 
 #: Maximum number of tokens listed, except in JSON.
@@ -83,14 +83,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("files", nargs="+", metavar="FILE", type=Path, help="a vocabulary file")
     parser.add_argument("--json", action="store_true", help="print JSON: a list, one item per file")
     parser.add_argument("--name", help="the name of the encoding (default: that of the file)")
-    parser.add_argument(
-        "--pattern",
-        metavar="NAME|REGEX",
-        help="the split pattern of a file without one: a rank file or GPT-2's merges",
-    )
-    parser.add_argument(
-        "--encoder-file", metavar="FILE", type=Path, help="vocab.json, for GPT-2's merges"
-    )
+    add_file_options(parser)
     parser.add_argument(
         "--also-special",
         action="append",
