@@ -153,6 +153,7 @@ def _joined_pattern(pipeline: Pipeline) -> str | None:
 
 
 def is_local(step: object) -> bool:
+    """Whether a pre-tokenizer splits between two characters by these two alone, or not at all."""
     if isinstance(step, Split):
         return step.pattern == _WORDS or ONE_CHARACTER.fullmatch(step.pattern) is not None
     return isinstance(step, (Prefix, Substitute))
