@@ -1,5 +1,5 @@
-//! The last boundary of a level before a place, found from the text near it alone: what
-//! `context/boundaries.py` finds, for texts in which letters and line ends are near.
+//! The last boundary of a level before a place, found from the text near it alone: the fast copy of
+//! `context/boundaries.py`, for texts in which letters and line ends are near.
 
 use crate::context::breaks;
 use crate::split::bytes::{Kinds, Plain};
@@ -32,15 +32,15 @@ pub const LEVELS: [Level; 6] = [
     Level::Paragraph,
 ];
 
-/// It cannot be decided by the text near a place.
+/// The text near a place does not decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Undecided;
 
-/// A text in which boundaries are looked for.
+/// A text to search for boundaries.
 #[derive(Clone, Copy)]
 pub struct Excerpt<'a> {
     pub text: &'a str,
-    /// Whether nothing stands before it.
+    /// Whether it is the start of the whole text.
     pub is_start: bool,
 }
 

@@ -7,14 +7,14 @@ use crate::context::boundaries::{self, Excerpt, LEVELS, Level, Undecided};
 use crate::context::scan::{Beyond, Scan};
 use crate::split::next_split_point;
 
-/// What chunks are to be.
+/// The limits of chunks.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// The most tokens.
+    /// Maximum number of tokens of a chunk.
     pub budget: usize,
-    /// The least that one has that ends at a boundary coarser than a grapheme.
+    /// Minimum number of tokens of a chunk that ends at a boundary coarser than a grapheme.
     pub least: usize,
-    /// The most that two share.
+    /// Maximum number of tokens that two adjacent chunks share.
     pub overlap: usize,
     /// The coarsest boundary to look for.
     pub level: Level,
@@ -32,7 +32,7 @@ pub struct Chunk {
     pub level: Level,
 }
 
-/// Where the next chunk starts, what of it the last one has, and the tokens of that.
+/// Where the next chunk starts, where the last one ends, and how many tokens they share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
     pub start: usize,
@@ -41,10 +41,10 @@ pub struct Next {
 }
 
 impl Bpe {
-    /// The next chunks, at most `most`; fewer where the text ends, and before one that needs more
-    /// than the text near it. Only for a pattern that `has_split_points`.
+    /// The next chunks, at most `most`: fewer at the end of the text, or if the text near the next
+    /// chunk does not decide it. Only for a pattern that `has_split_points`.
     ///
-    /// `known` is None where the text is complete; otherwise only what stands before it decides.
+    /// `known` is None if the text is complete; otherwise only the text before it is used.
     pub fn chunks(
         &self,
         part: Excerpt<'_>,
@@ -69,9 +69,9 @@ impl Bpe {
         (chunks, next)
     }
 
-    /// Where the longest start of a text that has at most `budget` tokens ends, of all boundaries of a
-    /// kind, and its tokens; the whole text where it fits. None where none fits, or where the text
-    /// near it does not decide. Only for a pattern that `has_split_points`.
+    /// The end of the longest start of a text that ends at a boundary of `level` and has at most
+    /// `budget` tokens, and its tokens. None if none fits, or if the text near the end does not
+    /// decide. Only for a pattern that `has_split_points`.
     ///
     /// `text` is complete, or the start of a longer one.
     pub fn longest_start(
@@ -94,8 +94,8 @@ impl Bpe {
         }
     }
 
-    /// As `longest_start`, for the end of a text: where it starts, and its tokens. What is not
-    /// complete is the end of a longer text.
+    /// As `longest_start`, for the longest end of a text: its start, and its tokens. An incomplete
+    /// `text` is the end of a longer one.
     pub fn longest_end(
         &self,
         text: &str,
@@ -130,7 +130,7 @@ impl Bpe {
     }
 }
 
-/// Bytes that mostly have more than this number of tokens.
+/// A number of bytes that usually have more tokens than the budget.
 fn bytes_beyond(budget: usize) -> usize {
     budget.saturating_mul(5).saturating_add(64)
 }
@@ -191,7 +191,7 @@ impl Scan<'_> {
 fn coarsest(part: Excerpt<'_>, end: usize, at_least: Level) -> Result<Level, Undecided> {
     let (before, after) = (part.text.as_bytes()[end - 1], part.text.as_bytes()[end]);
     let may_end_sentence = !before.is_ascii_graphic() || b".?!\"'()[]{}".contains(&before);
-    // No need to search at most ends of words, and within them.
+    // Most boundaries are ends of words or inside words: these need no search.
     if at_least < Level::Word && !may_end_sentence {
         if matches!(after, b' ' | b'\n') {
             return Ok(Level::Word);

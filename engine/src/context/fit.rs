@@ -1,22 +1,21 @@
-//! Where the longest start of a text that has at most a number of tokens can be cut.
+//! Where to cut a text for the longest start that fits a budget of tokens.
 //!
-//! Counts are not monotone, so every place where a text may be cut has to be tried, up to one at and
-//! after which none can fit. Both are found here: checkpoints, from which counts go on, and that
-//! place.
+//! Counts are not monotone: every possible cut has to be tried, up to a place from which on none can
+//! fit. This file finds that place, and checkpoints from which counting continues.
 //!
 //! *Checkpoints.* The end of a pre-token depends on the text from its start alone, up to where the
-//! pattern looks: `reach` and three characters beyond. A text that is cut at or after that has the same
-//! pre-tokens before it, so its count is theirs and that of the rest. Once those before a place have
-//! more tokens than there may be, no text that is cut after what they looked at can fit.
+//! pattern looks: `reach` and three characters beyond. A text that is cut at or after that has the
+//! same pre-tokens before it, so its count is theirs plus that of the rest. Once the pre-tokens before
+//! a place exceed the budget, no text fits that is cut after the bytes that decided them.
 //!
-//! *Long pre-tokens.* Of one that is longer than can be tried, only a part fits. Let m(s, q) be the
+//! *Long pre-tokens.* Some are too long to try every cut. Let m(s, q) be the number of
 //! tokens that the bytes from s to q merge to. The first tokens of a merged text are what their own
 //! bytes merge to: merges of one side of a boundary that no merge crosses do not depend on the other.
 //! So if a text cut at b fits, and the token that crosses some place x < b starts at q in a
-//! pre-token that starts at s, then fewer tokens than there may be stand before q: those before s,
-//! and m(s, q). The starts s are those of the text cut at q, or the first one: a run of letters or
+//! pre-token that starts at s, then fewer tokens than the budget stand before q: those before s,
+//! plus m(s, q). The starts s are those of the text cut at q, or the first one: a run of letters or
 //! of white space has two ends that depend on what follows, the last one and the last place where
-//! the pattern could stop. So x is a bound as soon as no token that may start so early reaches it.
+//! the pattern could stop. So x is a bound once no token that may start so early reaches x.
 
 use crate::bpe::Bpe;
 use crate::cancel;
@@ -45,14 +44,14 @@ pub struct Checkpoint {
     pub count: usize,
 }
 
-/// A text of which `Bpe::fit_start` finds a start.
+/// The text that `Bpe::fit_start` searches, and how.
 #[derive(Clone, Copy)]
 pub struct Start<'a> {
     /// A text, or unless `is_complete` the start of a longer one.
     pub text: &'a str,
     pub is_complete: bool,
-    /// All places among the last bytes of this number are to be tried; a pre-token that is longer is
-    /// looked into.
+    /// Every cut among this number of last bytes is tried; pre-tokens that are longer are searched
+    /// inside.
     pub near: usize,
     /// What follows the start; None for nothing, and "" for a text that is not known.
     pub after: Option<&'a str>,
@@ -74,12 +73,12 @@ pub struct Fit {
     pub checkpoints: Vec<Checkpoint>,
     /// A text cut here or later has too many tokens; None where the whole text fits.
     pub beyond: Option<usize>,
-    /// Of some texts cut before that: where, and how many tokens they have.
+    /// For some earlier cuts: the place, and the number of tokens.
     pub counts: Counts,
 }
 
-/// Places in order, and the tokens before or after each; where these do not fit, at least a number
-/// that is too large.
+/// Places in order, and the tokens before or after each. Beyond the budget the number may be lower,
+/// but exceeds the budget too.
 pub type Counts = Vec<(usize, usize)>;
 
 impl Bpe {
@@ -112,7 +111,7 @@ impl Bpe {
         None
     }
 
-    /// Go on with the pre-tokens of a group, among which there come to be too many tokens.
+    /// Searches the group of pre-tokens in which the tokens come to exceed the budget.
     fn search_group(
         &self,
         start: Start<'_>,

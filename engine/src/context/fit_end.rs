@@ -1,4 +1,4 @@
-//! Where the longest end of a text that has at most a number of tokens can begin.
+//! Where the longest end of a text that fits a budget of tokens can begin.
 //!
 //! By the rules of `fit.rs`: the last tokens of a merged text are what their own bytes merge to as well.
 //! The pre-token that holds a token ends where it does for one of the characters before it.
@@ -9,8 +9,8 @@ use crate::context::concatenated::Concatenated;
 use crate::context::fit::{Counts, PEEK};
 use crate::output::Ids;
 
-/// What `Bpe::fit_end` finds: the place before which no end starts that fits, None where the whole
-/// text fits; and of some ends, where they start and how many tokens they have.
+/// What `Bpe::fit_end` finds: a place before which no end that fits starts, None if the whole text
+/// fits; and for some ends, where they start and how many tokens they have.
 pub type End = (Option<usize>, Counts);
 
 impl Bpe {

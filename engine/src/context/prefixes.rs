@@ -1,9 +1,9 @@
 //! The tokens of every start of one long pre-token, each found from shorter ones.
 //!
-//! A sequence of tokens is what its bytes merge to if that holds of each two neighbours (see
+//! A sequence of tokens is what its bytes merge to if that holds for each two neighbours (see
 //! "So many tokens, so little time" by H. van Antwerpen and A. Neubeck, GitHub, 2024). So if the
 //! bytes up to p have the last token a, and a and b are what their bytes merge to, then the bytes up
-//! to the end of b have one token more. Where no such b is found, all is merged.
+//! to the end of b have one token more. If there is no such b, all bytes are merged.
 
 use std::collections::HashMap;
 

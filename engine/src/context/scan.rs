@@ -1,10 +1,10 @@
-//! How many tokens an ordinary text has up to the end of each of its pre-tokens, read as far as
-//! needed, and where it is cut for a number of tokens.
+//! The number of tokens of ordinary text before the end of each pre-token, and where to cut the text
+//! for a budget. It is read as far as needed.
 //!
-//! A text that is cut after what decides where a pre-token ends has the same pre-tokens before that
-//! end, so one pass over the text gives the tokens of every part. The text between the last such end
-//! and a cut is counted alone. After the first end before which there are too many tokens, nothing
-//! fits.
+//! The end of a pre-token depends only on text up to some position. A text that is cut after that
+//! position has the same pre-tokens before this end, so one pass gives the tokens of all parts. The
+//! text between the last such end and the cut is counted by itself. Nothing fits after the first end
+//! before which the tokens exceed the budget.
 
 use crate::bpe::Bpe;
 use crate::context::boundaries::{self, Excerpt, Level, Undecided};
@@ -27,11 +27,11 @@ const MAX_PASSED: usize = 4096;
 /// Maximum bytes of a pre-token, and of the text that is searched for a split point.
 const MAX_SPAN: usize = 256;
 
-/// Where there are too many tokens.
+/// Where the tokens exceed the budget.
 pub enum Beyond {
     /// Nowhere: the text has this number of tokens.
     AllFits(usize),
-    /// Nothing that is cut here or later fits.
+    /// No text fits that is cut here or later.
     Place(usize),
 }
 
@@ -178,8 +178,8 @@ impl<'a> Scan<'a> {
         (short > 0).then_some(short).ok_or(Undecided)
     }
 
-    /// Where there are more than `budget` tokens. `known`: None for a complete text; otherwise
-    /// only what stands before it decides.
+    /// Where the tokens exceed `budget`. `known`: None for a complete text; otherwise only the text
+    /// before it is used.
     pub fn beyond(&mut self, budget: usize, known: Option<usize>) -> Result<Beyond, Undecided> {
         let text = self.text;
         let most = self.before + budget;
@@ -280,8 +280,8 @@ impl<'a> Scan<'a> {
         Ok(None)
     }
 
-    /// The last end of a pre-token that a text which is cut at `end` has too, after where it is cut
-    /// for that, and the tokens before it.
+    /// The last end of a pre-token that a text cut at `end` has too: the position from which on cuts
+    /// keep it, the end, and the tokens before it.
     fn last_settled(&self, end: usize) -> Result<(usize, usize, usize), Undecided> {
         let places = &self.places[self.first..];
         let mut index = self.first + places.partition_point(|&place| place <= end);

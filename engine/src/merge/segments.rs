@@ -79,7 +79,7 @@ fn region(before: u32, after: u32) -> usize {
     (before.max(after) as usize >> 7).min(REGIONS - 1)
 }
 
-/// The code of what is no character.
+/// The code of bytes that are not one character.
 const OTHER: u32 = 1 << 21;
 
 /// One segment: where it ends, and its character if it is a single one of at most three bytes.

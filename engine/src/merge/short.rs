@@ -87,7 +87,7 @@ impl Parts {
     }
 
     /// Ranks each part joined with the next. Their cache misses overlap, also with those of three
-    /// parts, which most first merges ask for.
+    /// parts, which most first merges need.
     #[inline(always)]
     fn rank_all(&mut self, vocabulary: &Vocabulary) {
         let key = |i: usize, parts: usize| {

@@ -1,8 +1,8 @@
 //! The number of tokens of every start, or of every end, of a text, each found from shorter ones.
 //!
 //! `growing` finds the part at the cut. `context/valid_cuts.py` knows the pipelines of which every
-//! start, or end, of a piece is a piece. Once a text does not fit, and no part reaches further of
-//! which the rest fits, no longer text fits.
+//! start, or end, of a piece is a piece. Once a start exceeds the budget, and no part that begins
+//! within the budget reaches beyond it, no longer start fits; likewise for ends.
 
 use super::growing::Growing;
 use super::model::Model;

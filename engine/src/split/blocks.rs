@@ -13,8 +13,7 @@
 //! - at the first newline of a run, unless a blank or a P precedes it.
 //! - at the first blank of a run, and at its last one unless a newline follows.
 //! - in o200k and Tekken, at an uppercase letter after a lowercase one.
-//! - after contractions, which move the start of what follows. They are rare and handled one by
-//!   one.
+//! - after contractions, where the next pre-token starts. They are rare, and handled one by one.
 //!
 //! Each rule needs the kinds of a byte and its neighbours, so a shift and a few logical operations
 //! decide all 64 bytes. Most Chinese and Korean letters are found so too; `wide` finds the classes

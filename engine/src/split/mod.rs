@@ -148,7 +148,7 @@ impl Splitter {
         reach::reach(text, start, end, cased_words)
     }
 
-    /// Returns the same for a text of which no more will follow.
+    /// Returns the same for a complete text.
     pub fn reach_of_cut(&self, text: &[u8], start: usize, end: usize) -> usize {
         reach::reach_of_cut(text, start, end, matches!(self, Splitter::Cl100k))
     }

@@ -25,7 +25,7 @@ pub fn reach(text: &[u8], start: usize, end: usize, cased_words: bool) -> usize 
     run_end(text, run_end(text, word, UPPERISH), LOWERISH).max(end)
 }
 
-/// As `reach`, where a text is cut: no other text comes in place of what follows.
+/// As `reach`, for a text that ends where it is cut: nothing replaces the text after the cut.
 ///
 /// A word that gave back capitals ends where it did without them, as long as no lower case follows.
 /// White space up to the end of a text is one pre-token with `whole_end`, and otherwise ends with

@@ -21,8 +21,8 @@ fn contraction_letters(bytes: &[u8; BLOCK], i: usize, known: usize, exact: bool)
     }
 }
 
-/// Returns the starts to toggle after apostrophes at the start of a pre-token: a contraction takes
-/// the first letters of what the other rules treat as a word.
+/// Returns the starts to toggle after apostrophes at the start of a pre-token: the first letters of
+/// what the other rules treat as a word belong to a contraction.
 #[inline(always)]
 pub fn leading_contractions<F: Family>(
     block: &mut Block,

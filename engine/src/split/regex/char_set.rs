@@ -5,10 +5,10 @@ use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use super::first::{First, NOWHERE};
 use crate::split::class::decode;
 
-/// What the first byte of a character says: not in the set, in the set, or undecided.
+/// What the first byte of a character tells: not in the set, in the set, or undecided.
 const OUT: u8 = 0;
 const IN: u8 = 1;
-const ASK: u8 = 2;
+const UNDECIDED: u8 = 2;
 
 const CODE_POINTS: usize = 0x11_0000;
 const ROW: usize = 128;
@@ -41,7 +41,7 @@ impl CharSet {
         let by_first_byte = std::array::from_fn(|byte| match starts[byte] {
             false => OUT,
             true if byte < 0x80 => IN,
-            true => ASK,
+            true => UNDECIDED,
         });
         CharSet {
             by_first_byte,
