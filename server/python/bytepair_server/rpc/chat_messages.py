@@ -104,7 +104,7 @@ def take_chat(request_class: type[HasChat], raw: bytes) -> tuple[ParsedChat[HasC
 
 
 def parts_of(request: chat_pb2.BatchCountChatRequest) -> int:
-    """Number of items of a batch, and unless they are many, of what is in them."""
+    """Number of items of a batch, plus the parts of their chats unless the items are many."""
     count = len(request.items)
     return count if count > FEW_ITEMS else count + sum(map(parts_of_chat, request.items))
 

@@ -7,7 +7,7 @@ from typing import Final
 from bytepair_server.errors import InputTooLarge, InvalidField, RequestRejected
 from bytepair_server.transport.interface import Code, UnreadableMessage
 
-#: The unit of what a chat is made of, which `max_segments` limits.
+#: What `max_segments` counts in a chat, as errors name it.
 PARTS: Final = "messages, parts, calls and tools"
 
 
