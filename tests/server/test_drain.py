@@ -109,8 +109,8 @@ def test_an_open_connection_gets_goaway_and_no_other_is_accepted_during_the_drai
     """A client that balances between servers would come back to one that accepts connections."""
     server = serve("--stream-grace-seconds", "600")
     with http2.connection(server.target, seconds=START_SECONDS) as link, draining(server):
-        told = (kind for kind, *_ in http2.frames(link) if kind in (http2.GOAWAY, http2.PING))
-        assert next(told) == http2.GOAWAY
+        announced = (kind for kind, *_ in http2.frames(link) if kind in (http2.GOAWAY, http2.PING))
+        assert next(announced) == http2.GOAWAY
         host, _, port = server.target.rpartition(":")
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection((host, int(port)))

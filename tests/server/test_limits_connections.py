@@ -149,11 +149,11 @@ def test_a_call_begun_as_its_connection_ends_does_not_fail_the_others(serve: Ser
     ping = http2.frame(http2.PING, 0, 0, bytes(8))[:9]
     with http2.connection(server.target, seconds=START_SECONDS) as link:
         link.sendall(opened)
-        told = b""
-        while http2.frame(http2.GOAWAY, 0, 0, bytes(8))[:9] not in told:
-            told += link.recv(1 << 16)
-        if ping in told:
-            payload = told.partition(ping)[2][:8]
+        received = b""
+        while http2.frame(http2.GOAWAY, 0, 0, bytes(8))[:9] not in received:
+            received += link.recv(1 << 16)
+        if ping in received:
+            payload = received.partition(ping)[2][:8]
             link.sendall(http2.frame(http2.PING, http2.ACK, 0, payload))
         link.sendall(late + http2.frame(http2.WINDOW_UPDATE, 0, 3, bytes((0, 0, 0, 1))))
         link.sendall(http2.frame(http2.DATA, http2.END_STREAM, 3, message))

@@ -399,17 +399,17 @@ def test_each_limit_comes_from_the_first_table_that_sets_it() -> None:
     assert Quotas({"few": few}, callers).of("plain") is None
 
 
-@pytest.mark.parametrize(("rate", "told"), [(100_000, "0.001"), (400, "0.003"), (10, "0.100")])
-def test_the_delay_before_a_retry_is_rounded_up_to_a_millisecond(rate: int, told: str) -> None:
+@pytest.mark.parametrize(("rate", "delay"), [(100_000, "0.001"), (400, "0.003"), (10, "0.100")])
+def test_the_delay_before_a_retry_is_rounded_up_to_a_millisecond(rate: int, delay: str) -> None:
     table = QuotaTable(requests_per_second=rate, request_burst=1)
     quota = Quota(table, QuotaStore().account("a"), Clock())
     quota.enter(0)
     with pytest.raises(QuotaExceeded) as caught:
         quota.enter(0)
-    assert caught.value.retry_seconds == float(told)
+    assert caught.value.retry_seconds == float(delay)
     failed = failure_of(caught.value)
     assert failed is not None
-    assert failed.message.endswith(f"try again in {told} s")
+    assert failed.message.endswith(f"try again in {delay} s")
 
 
 def test_calls_that_are_reset_at_any_time_leave_the_quota(limited: RunningServer) -> None:
