@@ -32,7 +32,7 @@ pub struct ReadAhead {
     rest: Option<Incoming>,
     /// The caller of a unary call: a reset before the message is whole abandons the call.
     caller: Option<Arc<Peer>>,
-    /// What came of the message, where it is to be held until it is whole.
+    /// Counts the received bytes of a message that is buffered until it is complete.
     held: Option<HeldBytes>,
     timeout: Option<Duration>,
     timer: Option<Pin<Box<Sleep>>>,
@@ -44,7 +44,7 @@ pub struct ReadAhead {
 
 impl ReadAhead {
     /// `timeout`: for all of it, from the first moment that it has to be waited for. `caller`: counts
-    /// the call as abandoned if the body breaks off. `held`: counts what came of it.
+    /// the call as abandoned if the body breaks off. `held`: counts the received bytes.
     pub fn new(
         rest: Incoming,
         timeout: Option<Duration>,
@@ -83,7 +83,7 @@ impl ReadAhead {
         }
     }
 
-    /// Limits what `held` counts. Returns what is set if the body is larger, does not arrive in time,
+    /// Limits the bytes that `held` counts. Returns what is set if the body is larger, does not arrive in time,
     /// or is malformed.
     pub fn failure(&mut self, most: usize) -> Arc<OnceLock<Failure>> {
         self.most = most;
@@ -210,11 +210,11 @@ pub enum Body {
     Recounted(Box<Recounted<connect::Body>>),
 }
 
-/// A body of other bytes than the answer's, which were counted: they count until they are sent.
+/// A body that was encoded again: its bytes count, in place of the answer's, until they are sent.
 pub struct Recounted<B> {
     body: B,
     peer: Arc<Peer>,
-    /// The data of a body that is whole from the start. HTTP may ask for them much later.
+    /// The data of a body that is complete from the start. HTTP may request them much later.
     first: Option<Frame<Bytes>>,
 }
 

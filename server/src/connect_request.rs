@@ -22,8 +22,8 @@ use crate::settings::SMALL_BYTES;
 use crate::shared::Shared;
 use crate::timeouts::{deadline, shorten};
 
-/// Answers a request; a failure of `checked` is its answer. `method` is given for streams, and for unary POST calls, which may
-/// wait for admission.
+/// Answers a request; a failure of `checked` is its answer. `method` is given for streams, and for
+/// unary POST calls, which may wait for admission.
 pub async fn respond(
     shared: Arc<Shared>,
     peer: Arc<Peer>,

@@ -35,7 +35,7 @@ impl Guard {
         rejected.await.unwrap_or(failure)
     }
 
-    /// Drops it at the deadline, even while HTTP asks for no answer because the caller reads none.
+    /// Drops it at the deadline, even if HTTP requests no answer because the caller reads none.
     pub fn until(self, deadline: Option<Instant>) -> Guarded {
         let Some(deadline) = deadline else {
             return Guarded::Forever(self);

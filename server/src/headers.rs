@@ -1,4 +1,4 @@
-//! What the headers of a request say of it.
+//! Properties of a request, by its headers.
 
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, header};

@@ -63,7 +63,7 @@ pub fn unread(mut answer: Response<Body>, version: Version) -> Response<Body> {
     answer
 }
 
-/// Says what to send, if an answer rejects the content type or the method without a word.
+/// Says what to send, if an answer rejects the content type or the method without an explanation.
 pub fn explain(answer: Response<Body>) -> Response<Body> {
     let status = answer.status();
     if !matches!(

@@ -40,10 +40,10 @@ pub struct Settings {
 
 /// Python gets unary calls with larger messages one at a time, after all smaller ones.
 pub const SMALL_BYTES: usize = 16 << 10;
-/// While as many bytes of larger messages are read or computed without admission, another one is read
-/// once Python has admitted its call: some tens of milliseconds of one core's work.
+/// Maximum bytes of larger messages that are read or computed without admission: some tens of
+/// milliseconds of one core's work. Further ones are read once Python has admitted their call.
 pub const UNADMITTED_BYTES: usize = 16 << 20;
-/// While so many messages of a stream, or so many bytes of them, wait for Python, no more are read.
+/// Maximum messages of a stream, and bytes of them, that wait for Python before reading stops.
 pub const STREAM_READ_AHEAD: usize = 16;
 pub const STREAM_READ_AHEAD_BYTES: usize = 64 << 10;
 /// Python gets messages of this size together at a time, or one that is larger: copying more would hold

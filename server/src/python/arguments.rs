@@ -1,4 +1,4 @@
-//! What Python passes to the transport, as Rust has it.
+//! The transport's arguments from Python, as Rust types.
 
 use std::time::Duration;
 

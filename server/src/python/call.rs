@@ -1,4 +1,4 @@
-//! One call for Python: what came with it, and Python's commands.
+//! One call for Python: its request, and Python's commands.
 
 use std::borrow::Cow;
 use std::sync::Arc;
