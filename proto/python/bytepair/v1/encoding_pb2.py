@@ -14,14 +14,14 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x62ytepair/v1/encoding.proto\x12\x0b\x62ytepair.v1\")\n\x0cSpecialToken\x12\r\n\x05token\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\r\"\xdc\x02\n\x08\x45ncoding\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61liases\x18\x02 \x03(\t\x12\x13\n\x0b\x66ingerprint\x18\x03 \x01(\t\x12\x0f\n\x07n_vocab\x18\x04 \x01(\r\x12\x14\n\x0cmax_token_id\x18\x05 \x01(\r\x12\x0f\n\x07pattern\x18\x06 \x01(\t\x12\x31\n\x0especial_tokens\x18\x07 \x03(\x0b\x32\x19.bytepair.v1.SpecialToken\x12\x0e\n\x06source\x18\x08 \x01(\t\x12\x0f\n\x07\x62\x61\x63kend\x18\t \x01(\t\x12\x10\n\x08splitter\x18\n \x01(\t\x12\x32\n\x0ftemplate_before\x18\x0b \x03(\x0b\x32\x19.bytepair.v1.SpecialToken\x12\x31\n\x0etemplate_after\x18\x0c \x03(\x0b\x32\x19.bytepair.v1.SpecialToken\x12\x17\n\x0funicode_version\x18\r \x01(\tBa\n\x0f\x63om.bytepair.v1P\x01Z\x16\x62ytepair/v1;bytepairv1\xaa\x02\x0b\x42ytepair.V1\xba\x02\x08\x42ytepair\xca\x02\x0b\x42ytepair\\V1\xea\x02\x0c\x42ytepair::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x62ytepair/v1/encoding.proto\x12\x0b\x62ytepair.v1\")\n\x0cSpecialToken\x12\r\n\x05token\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\r\"\xdc\x02\n\x08\x45ncoding\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61liases\x18\x02 \x03(\t\x12\x13\n\x0b\x66ingerprint\x18\x03 \x01(\t\x12\x0f\n\x07n_vocab\x18\x04 \x01(\r\x12\x14\n\x0cmax_token_id\x18\x05 \x01(\r\x12\x0f\n\x07pattern\x18\x06 \x01(\t\x12\x31\n\x0especial_tokens\x18\x07 \x03(\x0b\x32\x19.bytepair.v1.SpecialToken\x12\x0e\n\x06source\x18\x08 \x01(\t\x12\x0f\n\x07\x62\x61\x63kend\x18\t \x01(\t\x12\x10\n\x08splitter\x18\n \x01(\t\x12\x32\n\x0ftemplate_before\x18\x0b \x03(\x0b\x32\x19.bytepair.v1.SpecialToken\x12\x31\n\x0etemplate_after\x18\x0c \x03(\x0b\x32\x19.bytepair.v1.SpecialToken\x12\x17\n\x0funicode_version\x18\r \x01(\tBp\n\x0f\x63om.bytepair.v1B\rEncodingProtoP\x01Z\x16\x62ytepair/v1;bytepairv1\xaa\x02\x0b\x42ytepair.V1\xba\x02\x08\x42ytepair\xca\x02\x0b\x42ytepair\\V1\xea\x02\x0c\x42ytepair::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'bytepair.v1.encoding_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
-  _globals['DESCRIPTOR']._serialized_options = b'\n\017com.bytepair.v1P\001Z\026bytepair/v1;bytepairv1\252\002\013Bytepair.V1\272\002\010Bytepair\312\002\013Bytepair\\V1\352\002\014Bytepair::V1'
+  _globals['DESCRIPTOR']._serialized_options = b'\n\017com.bytepair.v1B\rEncodingProtoP\001Z\026bytepair/v1;bytepairv1\252\002\013Bytepair.V1\272\002\010Bytepair\312\002\013Bytepair\\V1\352\002\014Bytepair::V1'
   _globals['_SPECIALTOKEN']._serialized_start=43
   _globals['_SPECIALTOKEN']._serialized_end=84
   _globals['_ENCODING']._serialized_start=87
