@@ -2,26 +2,24 @@
 
 // What a stopping server may end a call with: every call may be repeated.
 const REPEATED = ["unavailable", "canceled"];
+// What proxies answer, without JSON, if no server does.
+const BUSY = [429, 502, 503, 504];
 
 /**
- * The reason is one of docs/errors.md; "" where the server did not give one. `retryAfter` is how many
- * seconds to wait, as with OVERLOADED and QUOTA_EXCEEDED; 0 where the server did not say.
+ * The code is Connect's, such as "not_found". The reason and its metadata are those of
+ * docs/errors.md; empty where the server did not give them. `retryAfter` is how many seconds to
+ * wait, as with OVERLOADED and QUOTA_EXCEEDED; 0 where the server did not say.
  */
 export class TokenizerError extends Error {
+  name = "TokenizerError";
+
   constructor({ code, message, details = [] }) {
     super(message);
-    this.code = code;
-    this.reason = reasonOf(details.find(({ type }) => type === "google.rpc.ErrorInfo"));
-    const retry = details.find(({ type }) => type === "google.rpc.RetryInfo");
-    this.retryAfter = parseFloat(retry?.debug.retryDelay ?? "0s");
+    const detail = (name) => details.find(({ type }) => type === `google.rpc.${name}`)?.debug ?? {};
+    const { reason = "", metadata = {} } = detail("ErrorInfo");
+    Object.assign(this, { code, reason, metadata });
+    this.retryAfter = parseFloat(detail("RetryInfo").retryDelay ?? "0s");
   }
-}
-
-/** The first field of an ErrorInfo, which JSON has as the base64 of its bytes. */
-function reasonOf(info) {
-  if (info === undefined) return "";
-  const bytes = Uint8Array.from(atob(info.value), (byte) => byte.charCodeAt(0));
-  return new TextDecoder().decode(bytes.subarray(2, 2 + bytes[1]));
 }
 
 export class Tokenizer {
@@ -32,19 +30,42 @@ export class Tokenizer {
     if (key !== null) this.headers.authorization = `Bearer ${key}`;
   }
 
-  /** Call an RPC with one request and one answer, as proto3 JSON has them. */
+  /**
+   * Call an RPC with one request and one answer, as proto3 JSON has them. `timeoutMs` is for all
+   * attempts together.
+   */
   async call(method, request, { timeoutMs = 10_000, attempts = 4 } = {}) {
+    const init = {
+      method: "POST",
+      headers: { ...this.headers, "connect-timeout-ms": String(timeoutMs) },
+      body: JSON.stringify(request),
+      signal: AbortSignal.timeout(timeoutMs),
+    };
     for (let attempt = 1; ; attempt++) {
-      const answer = await fetch(this.url + method, {
-        method: "POST",
-        headers: { ...this.headers, "connect-timeout-ms": String(timeoutMs) },
-        body: JSON.stringify(request),
-        signal: AbortSignal.timeout(timeoutMs),
-      });
-      if (answer.ok) return answer.json();
-      const error = new TokenizerError(await answer.json());
-      if (!REPEATED.includes(error.code) || attempt >= attempts) throw error;
+      try {
+        return await post(this.url + method, init);
+      } catch (error) {
+        if (!REPEATED.includes(error.code) || attempt >= attempts) throw error;
+      }
       await new Promise((done) => setTimeout(done, 100 * 2 ** attempt * Math.random()));
     }
   }
+}
+
+async function post(url, init) {
+  const failed = (code, message) => new TokenizerError({ code, message });
+  let answer, text, said;
+  try {
+    answer = await fetch(url, init);
+    text = await answer.text();
+  } catch ({ message }) {
+    throw failed(init.signal.aborted ? "deadline_exceeded" : "unavailable", message);
+  }
+  try {
+    said = JSON.parse(text);
+  } catch {
+    throw failed(BUSY.includes(answer.status) ? "unavailable" : "unknown", `HTTP ${answer.status}`);
+  }
+  if (!answer.ok) throw new TokenizerError(said);
+  return said;
 }

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
 	pb "bytepair.example/go/bytepair/v1"
@@ -78,6 +79,8 @@ func connect() (*grpc.ClientConn, error) {
 		grpc.WithTransportCredentials(transport),
 		grpc.WithPerRPCCredentials(apiKey(os.Getenv("BYTEPAIR_API_KEY"))),
 		grpc.WithDefaultServiceConfig(retries),
+		// Without pings, a stream whose connection was lost silently would never end.
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second}),
 	)
 }
 

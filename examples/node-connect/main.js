@@ -56,6 +56,8 @@ function connect() {
     httpVersion: "2", // streams in both directions need it
     nodeOptions: ca ? { ca: readFileSync(ca) } : {},
     interceptors: [withKey(key), withRetries],
+    // Without pings, a stream whose connection was lost silently would never end.
+    pingIntervalMs: 20_000,
     defaultTimeoutMs: 10_000,
   });
   return createClient(TokenizerService, transport);
@@ -68,7 +70,9 @@ async function decode(client, ids) {
     for (const id of ids) yield { ids: [id] };
   }
   let text = "";
-  for await (const { content } of client.decodeStream(requests())) text += content.value;
+  // A stream lasts as long as a model writes, so it has no deadline.
+  const answers = client.decodeStream(requests(), { timeoutMs: 0 });
+  for await (const { content } of answers) text += content.value;
   return text;
 }
 

@@ -69,7 +69,9 @@ function retryAfter(error) {
 /** A client as the environment says. */
 function connect() {
   const { BYTEPAIR_TARGET: target, BYTEPAIR_API_KEY: key, BYTEPAIR_TLS_CA: ca } = process.env;
-  const definition = loadSync("bytepair/v1/tokenizer.proto", { includeDirs: [PROTO], longs: Number });
+  // Without defaults, a count of 0, an empty text's ids and `finished: false` would be undefined.
+  const settings = { includeDirs: [PROTO], longs: Number, defaults: true };
+  const definition = loadSync("bytepair/v1/tokenizer.proto", settings);
   const { TokenizerService } = grpc.loadPackageDefinition(definition).bytepair.v1;
   const credentials = ca
     ? grpc.credentials.createSsl(readFileSync(ca))
@@ -85,6 +87,8 @@ function connect() {
     "grpc.service_config": RETRIES,
     // Some answers are larger than the 4 MiB that gRPC accepts by default.
     "grpc.max_receive_message_length": 64 << 20,
+    // Without pings, a stream whose connection was lost silently would never end.
+    "grpc.keepalive_time_ms": 20_000,
     interceptors: [withKey],
   });
 }

@@ -17,8 +17,11 @@ from collections.abc import Callable, Iterator
 from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final
+from urllib.request import Request, urlopen
 
 import grpc
 import pytest
@@ -40,6 +43,7 @@ PRINTED: Final = "count 2 o200k_base\nstream a naïve 👋 café\nreason UNKNOWN
 #: Maven resets the terminal's colours wherever it writes to.
 RESET: Final = "\x1b[0m"
 KEY: Final = "secret-of-a-test"
+JSON: Final = {"content-type": "application/json"}
 FLAGS: Final = ("--builtin-encodings", "cl100k_base,o200k_base", "--reflection", "true")
 #: The first build downloads dependencies.
 BUILD_SECONDS: Final = 900
@@ -314,6 +318,41 @@ def test_fetch_counts_and_handles_the_reason(guarded: Served) -> None:
     command = ("node", "--input-type=module", "--eval", script)
     done = call(*command, variables=guarded.variables | authorities)
     assert done.stdout == "count 2 o200k_base\nreason UNKNOWN_ENCODING\n", done.stderr
+
+
+def test_fetch_repeats_calls_that_a_proxy_fails(plain: Served) -> None:
+    need("node")
+    left = [502, 503, 0]
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            if left:
+                status = left.pop(0)
+                if status:
+                    self.send_response(status)
+                    self.end_headers()
+                    self.wfile.write(b"<html>try again</html>")
+                return  # 0: without any answer
+            with urlopen(Request(f"http://{plain.target}{self.path}", self.body(), JSON)) as answer:
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(answer.read())
+
+        def body(self) -> bytes:
+            return self.rfile.read(int(self.headers["content-length"]))
+
+    script = f"""
+        import {{ Tokenizer }} from "{ROOT}/examples/browser/tokenizer.js";
+        const tokenizer = new Tokenizer(`http://${{process.env.BYTEPAIR_TARGET}}`);
+        console.log(await tokenizer.call("Count", {{ encoding: "gpt-4o", text: "a" }}));
+    """
+    with HTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+        Thread(target=proxy.serve_forever, daemon=True).start()
+        target = f"127.0.0.1:{proxy.server_port}"
+        command = ("node", "--input-type=module", "--eval", script)
+        done = call(*command, variables={"BYTEPAIR_TARGET": target})
+        proxy.shutdown()
+    assert "count: '1'" in done.stdout, done.stderr
 
 
 def test_grpcurl_finds_the_api_by_reflection(plain: Served) -> None:

@@ -95,6 +95,8 @@ public final class Main {
     return Grpc.newChannelBuilder(target, credentials)
         // Some answers are larger than the 4 MiB that gRPC accepts by default.
         .maxInboundMessageSize(64 << 20)
+        // Without pings, a stream whose connection was lost silently would never end.
+        .keepAliveTime(20, TimeUnit.SECONDS)
         .defaultServiceConfig(RETRIES)
         .enableRetry()
         .build();
