@@ -255,7 +255,7 @@ bench-streams: $(VENV)/.dev ## Measure the streaming RPCs beside an empty echo: 
 	$(BENCH).streams.measure
 
 .PHONY: reliability
-reliability: $(VENV)/.dev ## Cause every fault under load and print one table: five minutes
+reliability: $(VENV)/.dev ## Cause every fault under load and print one table: six minutes
 	$(BENCH).reliability.matrix
 
 .PHONY: soak
