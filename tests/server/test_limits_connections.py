@@ -210,6 +210,9 @@ def test_connections_are_limited_by_address(serve: Serve, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("setting", ["max_connections", "max_connections_per_address"])
 def test_refused_connections_are_counted_and_logged(serve: Serve, setting: str) -> None:
     server = serve("--transport", "native", f"--{setting.replace('_', '-')}", "1")
+    # Prometheus counts from the first value that it sees.
+    series = f'bytepair_refused_connections_total{{setting="{setting}"}} 0.0\n'
+    assert series in server.get("/metrics")[1]
     with http2.connection(server.target) as first:
         assert is_welcome(first)
         for _ in range(3):
@@ -217,8 +220,9 @@ def test_refused_connections_are_counted_and_logged(serve: Serve, setting: str) 
                 assert not is_welcome(second)
         server.wait_for_metric("bytepair_refused_connections_total", 3, setting=setting)
     assert server.metric("bytepair_refused_connections_total") == 3
+    line = server.wait_for_log("refused a connection")
     # Further ones are only counted, within the same minute.
-    (line,) = (line for line in server.log if line["event"] == "refused a connection")
+    assert [each["event"] for each in server.log].count("refused a connection") == 1
     assert (line["level"], line["reason"]) == ("warning", f"{setting} is 1")
     assert line["peer"].startswith("ipv4:127.")
 

@@ -105,6 +105,7 @@ class Server:
         self._executor: Final = Executor(settings.work_threads or share, settings.inline_max_bytes)
         self._metrics: Final = Metrics() if inherited is None else inherited.metrics
         logs.count_lost_lines(self._metrics.lost_log_lines.inc)
+        self._metrics.show_limits(REFUSED)
         self._metrics.in_flight.set_function(lambda: self._limiter.in_flight)
         self._metrics.queued.set_function(lambda: self._limiter.queued)
         self._metrics.waiting_for_thread.set_function(lambda: self._executor.queued)

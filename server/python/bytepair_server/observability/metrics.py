@@ -220,6 +220,11 @@ class Metrics:
         for caller in sorted(set(callers) - self._usage.keys()):
             self._usage_of(caller)
 
+    def show_limits(self, settings: Iterable[str]) -> None:
+        """Show the limits on connections before one is reached, for the same reason."""
+        for setting in settings:
+            self.refused_connections.labels(setting)
+
     def _usage_of(self, caller: str) -> tuple[Cell, ...]:
         if len(self._usage) >= MAX_CALLERS:
             caller = OTHER
