@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span, Status
+from support.check_config import check_config
 from support.failures import failure
 from support.serving import START_SECONDS, RunningServer
 from support.streaming import CountRequest, count_config
@@ -236,6 +237,17 @@ def test_without_the_extra_the_log_names_the_package_to_install(tmp_path: Path) 
     with serving(environment) as server:
         assert server.stub.Count(COUNT).count > 0
         server.wait_for_log("no traces are sent: install bytepair-server[otel]")
+
+
+@pytest.mark.slow
+def test_a_server_with_invalid_variables_serves_without_traces() -> None:
+    """OpenTelemetry's default for a batch is larger than this queue."""
+    variables = sent_to(1) | {"OTEL_BSP_MAX_QUEUE_SIZE": "16"}
+    event = "no traces are sent: correct the OTEL_* variables"
+    with serving(variables) as server:
+        assert "max_queue_size" in server.wait_for_log(event)["why"]
+        assert server.stub.Count(COUNT).count > 0
+    assert event in check_config("--builtin-encodings", "r50k_base", **variables).stderr
 
 
 @pytest.mark.slow

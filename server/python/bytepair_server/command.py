@@ -15,7 +15,7 @@ import uvloop
 from bytepair_server.catalog import SelfTestFailed
 from bytepair_server.config import loader
 from bytepair_server.config.loader import Configuration, ConfigurationError
-from bytepair_server.observability import logs
+from bytepair_server.observability import logs, traces
 from bytepair_server.server import Server, verify
 from bytepair_server.startup import Served, warn
 from bytepair_server.workers.signals import stop_signals
@@ -87,6 +87,8 @@ def _check(configuration: Configuration) -> None:
     known, loaded, expiries = verify(strict, configuration.base_dir)
     log = logs.configure("console", "warning", sys.stderr)
     warn(log, Served(configuration, known, loaded, expiries, settings.grpc_address))
+    if (tracer := traces.tracer(os.environ, log)) is not None:
+        tracer.close()
 
 
 def _raise_descriptor_limit(needed: int) -> None:

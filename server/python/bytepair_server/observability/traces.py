@@ -144,7 +144,8 @@ def are_wanted(environment: Mapping[str, str]) -> bool:
 
 def tracer(environment: Mapping[str, str], log: logs.Log) -> Tracer | None:
     """Make a tracer that sends spans by OTLP, configured by the standard `OTEL_*` variables; None
-    if they do not enable spans, or, with a warning, if the extra `otel` is not installed."""
+    if they do not enable spans, or, with a warning, if they are invalid or the extra `otel` is not
+    installed."""
     if not are_wanted(environment):
         return None
     is_grpc = next(filter(None, map(environment.get, _PROTOCOLS)), "") == "grpc"
@@ -163,6 +164,10 @@ def tracer(environment: Mapping[str, str], log: logs.Log) -> Tracer | None:
         "OTEL_RESOURCE_ATTRIBUTES", ""
     ):
         resource["service.name"] = _SERVICE  # or it would be "unknown_service"
-    provider = TracerProvider(resource=Resource.create(resource), shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(module.OTLPSpanExporter()))
+    try:
+        provider = TracerProvider(resource=Resource.create(resource), shutdown_on_exit=False)
+        provider.add_span_processor(BatchSpanProcessor(module.OTLPSpanExporter()))
+    except ValueError as error:
+        log.warning("no traces are sent: correct the OTEL_* variables", why=str(error))
+        return None
     return Tracer(provider)
