@@ -155,6 +155,23 @@ def test_a_worker_that_cannot_be_started_is_retried_later(
     assert server.wait() == 0
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
+def test_a_worker_that_lacks_descriptors_names_their_limit(serve: Serve) -> None:
+    server = serve("--workers", "2")
+    before = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+    highest = max(int(each.name) for each in Path(f"/proc/{server.pid}/fd").iterdir())
+    # The supervisor can make the pair of sockets, and the worker that it forks inherits the limit.
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (highest + 3, before[1]))
+    children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
+    os.kill(int(children.read_text().split()[0]), signal.SIGKILL)
+    line = server.wait_for_log("the worker cannot start")
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, before)
+    limit = "file descriptors (ulimit -n, LimitNOFILE)"
+    assert line["error"] == f"Too many open files: raise the limit on {limit}"
+    server.wait_for_metric("bytepair_workers", 2)
+
+
 def test_a_start_without_descriptors_is_a_clear_error() -> None:
     limited = ("sh", "-c", 'ulimit -n 8 && exec "$@"', "sh")
     flags = ("--grpc-address", "127.0.0.1:0", "--http-address", "none", "--workers", "1")

@@ -8,7 +8,6 @@ import resource
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
 
 import uvloop
 
@@ -20,13 +19,7 @@ from bytepair_server.server import Server, verify
 from bytepair_server.startup import Served, warn
 from bytepair_server.workers.signals import stop_signals
 from bytepair_server.workers.supervisor import Supervisor, worker_count
-from bytepair_server.workers.worker import EXIT_CONFIGURATION
-
-#: How errors of the start begin if a limit of the system is too low, and the limit.
-_LIMITS: Final = {
-    "Too many open files": "file descriptors (ulimit -n, LimitNOFILE)",
-    "can't start new thread": "processes and threads (ulimit -u, TasksMax)",
-}
+from bytepair_server.workers.worker import EXIT_CONFIGURATION, limit_reached
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -56,10 +49,9 @@ def run(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"bytepair-server: {said}\n")
         return EXIT_CONFIGURATION
     except (OSError, RuntimeError) as error:
-        for words, limit in _LIMITS.items():
-            if words in str(error):
-                sys.stderr.write(f"bytepair-server: {words}: raise the limit on {limit}\n")
-                return EXIT_CONFIGURATION
+        if said := limit_reached(error):
+            sys.stderr.write(f"bytepair-server: {said}\n")
+            return EXIT_CONFIGURATION
         raise
     if not idle:
         # Do not wait for threads that outlasted the grace time.

@@ -34,6 +34,14 @@ SERVING: Final = b"s"
 #: Exit status of a server that could not start, as of a wrong command line.
 EXIT_CONFIGURATION: Final = 2
 
+#: The words of errors if a limit of the system is too low, and the limit.
+_PROCESSES: Final = "processes and threads (ulimit -u, TasksMax)"
+_LIMITS: Final = {
+    "Too many open files": "file descriptors (ulimit -n, LimitNOFILE)",
+    "can't start new thread": _PROCESSES,
+    "Resource temporarily unavailable": _PROCESSES,
+}
+
 
 def run(
     configuration: Configuration,
@@ -72,10 +80,23 @@ def run(
         log.critical("the worker cannot start", error=str(error))
         status = EXIT_CONFIGURATION
     except BaseException as error:
-        log.critical("the worker failed", error=logs.frames(error))
+        if said := limit_reached(error):
+            log.critical("the worker cannot start", error=said)
+        else:
+            log.critical("the worker failed", error=logs.frames(error))
     finally:
         # The callers on the stack belong to the supervisor and must not run.
         os._exit(status)
+
+
+def limit_reached(error: BaseException | None) -> str:
+    """Which limit of the system to raise, if it caused an error of the start; else ""."""
+    while error is not None:
+        for words, limit in _LIMITS.items():
+            if words in str(error):
+                return f"{words}: raise the limit on {limit}"
+        error = error.__context__  # the event loop fails again when it closes
+    return ""
 
 
 def _leave_supervisor(*kept: int) -> None:
