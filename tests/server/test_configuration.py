@@ -170,6 +170,7 @@ def test_settings_are_frozen() -> None:
         ([], {}, "[server]\nmax_ids = 5", "server (from file {file}): no such setting; settings"),
         ([], {}, "[quotas.a]\nrequests_per_sec = 1", "did you mean requests_per_second?"),
         ([], {}, "[quotas.a]\nrequests = 1", "did you mean requests_per_second?"),
+        ([], {}, "[quotas.a]\nlog_level = 'debug'", "no such setting; settings stand in no table,"),
         (["--config", ""], {}, "", "--config, BYTEPAIR_CONFIG: must name a file"),
         ([], {"BYTEPAIR_CONFIG": ""}, "", "--config, BYTEPAIR_CONFIG: must name a file"),
         ([], {"BYTEPAIR_CONFIG": "/no/such"}, "", "cannot read file /no/such: No such file"),

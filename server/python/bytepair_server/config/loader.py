@@ -186,8 +186,10 @@ def _explain(error: ValidationError, origin: Mapping[str, str]) -> list[str]:
         if fault["type"] == "extra_forbidden":
             # A table of the file has settings of its own.
             known = _TABLES[name].model_fields if name in _TABLES else Settings.model_fields
-            hint = _hint(str(fault["loc"][-1]), known)
-            if not hint and isinstance(fault["input"], dict):
+            last = str(fault["loc"][-1])
+            hint = _hint(last, known)
+            is_setting = last in Settings.model_fields.keys() - FILE_ONLY
+            if not hint and (is_setting or isinstance(fault["input"], dict)):
                 hint = "; settings stand in no table, at the top of the file"
             lines.append(f"{key} (from {source}): no such setting{hint}")
             continue
