@@ -18,7 +18,9 @@ if [ $# != 1 ] || [ ! -d "$1/storage" ]; then
     echo "usage: $0 FOLDER (of scripts/check-image.sh FOLDER)" >&2
     exit 2
 fi
-for tool in podman buildah runc iptables prometheus promtool curl unshare; do
+compose_program=(docker-compose)
+! docker compose version > /dev/null 2>&1 || compose_program=(docker compose)
+for tool in podman buildah runc iptables prometheus promtool curl unshare "${compose_program[0]}"; do
     command -v "$tool" > /dev/null || {
         echo "$0: '$tool' is missing" >&2
         exit 1
@@ -63,8 +65,6 @@ services:
     pull_policy: never
     depends_on: !reset []
 YAML
-compose_program=(docker-compose)
-! docker compose version > /dev/null 2>&1 || compose_program=(docker compose)
 compose() { "${compose_program[@]}" -f docker-compose.yml -f "$scratch/override.yml" "$@"; }
 
 say() { printf '\n== %s\n' "$1"; }
