@@ -57,6 +57,13 @@ class Dying:
         raise NotImplementedError
 
 
+class Interrupted(Dying):
+    """Work whose worker gets Ctrl-C when it unpickles it."""
+
+    def __reduce__(self) -> tuple[Callable[[int], object], tuple[int]]:
+        return signal.raise_signal, (signal.SIGINT,)
+
+
 class Submitted(list[int]):
     """Numbers that are submitted slowly, so that the first worker dies in between."""
 
@@ -77,6 +84,17 @@ def test_a_worker_that_dies_at_its_start(shell: Command) -> None:
         next(outcomes)
     assert Job.of_folder(Path("out")) == job
     assert Job.of_folder(Path("out")).fingerprint == job.fingerprint
+
+
+@pytest.mark.slow
+def test_workers_that_are_interrupted_at_their_start_print_nothing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Job("count", {}, ("a.txt",), (1,), (1,)).begin(tmp_path)
+    with pytest.raises(Failure, match="a worker died"):
+        next(LocalProcesses(1).run(Interrupted(), tmp_path, [0]))
+    assert capfd.readouterr().err == ""
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
 
 
 @pytest.mark.slow

@@ -94,7 +94,12 @@ class LocalProcesses:
             initargs=(work, folder),
         ) as pool:
             try:
-                futures = {pool.submit(_prepared, number): number for number in numbers}
+                # Workers inherit the mask: Ctrl-C does not interrupt their start.
+                before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+                try:
+                    futures = {pool.submit(_prepared, number): number for number in numbers}
+                finally:
+                    signal.pthread_sigmask(signal.SIG_SETMASK, before)
                 for future in as_completed(futures):
                     yield futures[future], _checked(future.result())
             except BrokenProcessPool:
@@ -114,6 +119,7 @@ def _prepare(work: Work, folder: Path) -> None:
     """
     global _task
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # avoids a traceback from each process
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _task = work, Job.of_folder(folder), folder
 
