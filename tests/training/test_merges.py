@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import bytepair_engine
+import numpy
 import pytest
 from bytepair_engine import InvalidOption, InvalidUnicode, TrainingError, VocabularyError
 from bytepair_engine.backends.cores import BackendName
@@ -209,6 +211,15 @@ def test_train_rejects_invalid_counts(backend: BackendName) -> None:
         train({5: 1}, vocab_size=300, pattern=None, backend=backend)
     with pytest.raises(InvalidUnicode, match="lone surrogate"):
         bytepair_engine.train({"a\ud800": 1}, vocab_size=300, pattern=None, backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+def test_counts_may_be_integers_of_numpy(backend: BackendName) -> None:
+    counts: Any = {"aab": numpy.int64(3), "ba": numpy.uint8(0)}
+    train = partial(bytepair_engine.train, vocab_size=258, pattern=None, backend=backend)
+    assert train(counts).fingerprint == train({"aab": 3}).fingerprint
+    with pytest.raises(InvalidOption, match=r"^corpus: np.float64\(3.0\) is not an integer"):
+        train({"aab": numpy.float64(3)})
 
 
 @pytest.mark.parametrize("backend", ["native", "reference"])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from operator import index
+from typing import TYPE_CHECKING, Final, Literal, SupportsIndex
 
 from bytepair_engine.backends.reference import check_unicode
 from bytepair_engine.errors import InvalidOption, TrainingError, check_type
@@ -65,12 +66,12 @@ def checked_counts(
         check_type("corpus: each pre-token", word, str | bytes, "str or bytes")
         if not word:
             raise InvalidOption("corpus", "a pre-token is empty")
-        if not isinstance(count, int) or not 0 <= count < 2**63:
+        if not isinstance(count, SupportsIndex) or not 0 <= (number := index(count)) < 2**63:
             raise InvalidOption("corpus", f"{count!r} is not an integer from 0 to 2**63 - 1")
         if isinstance(word, str):
             check_unicode(word)
-        if count:
-            yield (word.encode() if isinstance(word, str) else word), count
+        if number:
+            yield (word.encode() if isinstance(word, str) else word), number
 
 
 @dataclass(frozen=True)
