@@ -147,10 +147,11 @@ def test_invalid_documents_are_reported_once(
     shell(*train, "--resume", errors=message)
 
 
-def in_parquet(texts: list[Any]) -> bytes:
-    """A Parquet file of a column."""
+def in_parquet(*columns: list[Any]) -> bytes:
+    """A Parquet file of columns with the same name."""
     file = pyarrow.BufferOutputStream()
-    parquet.write_table(pyarrow.table({"text": texts}), file)
+    names = ["text"] * len(columns)
+    parquet.write_table(pyarrow.Table.from_arrays([*map(pyarrow.array, columns)], names), file)
     data: bytes = file.getvalue().to_pybytes()
     return data
 
@@ -168,6 +169,7 @@ def in_parquet(texts: list[Any]) -> bytes:
         ("a.bin", b"PAR1", "a Parquet file; use --format parquet"),
         ("b.parquet", in_parquet([b"a"]), "b.parquet, row 1: no text in column 'text', but binary"),
         ("n.parquet", in_parquet(["a", None]), "row 2: no text in column 'text', but null"),
+        ("t.parquet", in_parquet(["a"], ["b"]), "t.parquet: several columns 'text'; rename them"),
     ],
 )
 def test_bad_input(

@@ -57,6 +57,8 @@ def parquet_rows(
             if missing := [other for other in others if other not in known]:
                 raise Failure(f"{shown(name)}: no column {missing[0]!r}; it has {', '.join(known)}")
             columns = list(dict.fromkeys((column, *others)))
+            if twice := [each for each in columns if known.count(each) > 1]:
+                raise Failure(f"{shown(name)}: several columns {twice[0]!r}; rename them")
             for batch in file.iter_batches(batch_size=ROWS, columns=columns):
                 values, kept = batch.column(column), batch.select(list(others))
                 kind: type = str
