@@ -224,6 +224,20 @@ def test_no_existing_file_is_replaced(shell: Command, tmp_path: Path) -> None:
         assert file.read_text() == "mine"
 
 
+@pytest.mark.slow
+def test_a_full_disk_leaves_no_files_that_the_next_run_rejects(
+    shell: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("some text")
+    # Without a tokenizer.json, the small configuration is followed by the large rank file.
+    train = ("train", "a.txt", "--vocab-size", "258", "--pattern", r"\w+|\W+", "--output", "out")
+    extend = ("extend", "gpt2", "--special", "x", "--output", "chat")
+    for arguments in (train, extend):
+        full = stdin_run(tmp_path, *arguments, limit=2000)
+        assert b"cannot be written: File too large" in full.stderr
+        assert list((tmp_path / arguments[-1]).iterdir()) == []
+
+
 def test_the_command_proposes_a_pattern_and_a_name(shell: Command, tmp_path: Path) -> None:
     (tmp_path / "My notes.txt").write_text(TEXTS[0], encoding="utf-8")
     usual = ("train", "My notes.txt", "--vocab-size", "32000")

@@ -19,8 +19,7 @@ from bytepair_engine.training.output import configuration, rank_file
 from bytepair_engine.vocabulary.builtin import BUILTINS
 
 from bytepair_tools.shared.failure import Failure
-from bytepair_tools.shared.files import write_atomically
-from bytepair_tools.training.output import CONFIGURATION, check_name, create_folder
+from bytepair_tools.training.output import CONFIGURATION, check_name, create_folder, write_files
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,8 +44,7 @@ def run(args: argparse.Namespace) -> int:
         pattern=extended.pattern,
         special_tokens=extended.special_tokens,
     )
-    write_atomically(folder / file, [ranks])
-    write_atomically(folder / CONFIGURATION, [lines.encode()])
+    write_files(folder, {file: ranks, CONFIGURATION: lines.encode()})
     sys.stdout.write(f"{extended.n_vocab:,} tokens\n{lines}")
     return 0
 

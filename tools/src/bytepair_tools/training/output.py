@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from bytepair_engine import EncodingSpec, VocabularyError
 
 from bytepair_tools.shared.failure import USAGE, Failure, reason
+from bytepair_tools.shared.files import write_atomically
 
 CONFIGURATION: Final = "bytepair.toml"
 TOKENIZER_JSON: Final = "tokenizer.json"
@@ -45,3 +47,19 @@ def create_folder(folder: Path, files: Sequence[str]) -> None:
         raise Failure(f"{folder}: {reason(error)}") from None
     if existing:
         raise Failure(f"{folder}: {existing[0]} already exists; use another --output")
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files to a folder, in order: all or none.
+
+    Raises:
+        Failure: One cannot be written; the others are removed, or the next run would reject them.
+    """
+    try:
+        for name, data in files.items():
+            write_atomically(folder / name, [data])
+    except Failure:
+        for name in files:
+            with suppress(OSError):
+                (folder / name).unlink()
+        raise

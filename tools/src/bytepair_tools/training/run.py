@@ -16,9 +16,8 @@ from bytepair_engine.training.training import encoding_of
 
 from bytepair_tools.counts.display import Display
 from bytepair_tools.shared.failure import INTERRUPTED, Failure
-from bytepair_tools.shared.files import write_atomically
 from bytepair_tools.shared.interrupts import Interrupted, Interrupts
-from bytepair_tools.training.output import CONFIGURATION, TOKENIZER_JSON
+from bytepair_tools.training.output import CONFIGURATION, TOKENIZER_JSON, write_files
 
 
 class Source(Protocol):
@@ -99,12 +98,11 @@ class Job:
             pattern=encoding.pattern,
             special_tokens=encoding.special_tokens,
         )
-        notes = []
+        files, notes = {CONFIGURATION: lines.encode()}, []
         try:
-            write_atomically(self.folder / TOKENIZER_JSON, [tokenizer_json(trained).encode()])
+            files[TOKENIZER_JSON] = tokenizer_json(trained).encode()
         except TrainingError as error:
             notes.append(f"no tokenizer.json was written: {error}")
-        write_atomically(self.folder / CONFIGURATION, [lines.encode()])
-        # Last, so that its presence means that all files are complete.
-        write_atomically(self.folder / file, [ranks])
+        # The rank file is last, so that its presence means that all files are complete.
+        write_files(self.folder, files | {file: ranks})
         return notes
