@@ -225,6 +225,26 @@ def test_no_existing_file_is_replaced(shell: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_output_is_utf_8_in_every_locale(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("some text")
+    folder = os.fsdecode(b"\xffout")
+    training = ("train", "a.txt", "--vocab-size", "257", "--pattern", "gpt2", "--name", "x")
+    for arguments, encoding, printed in (
+        ((*training, "--output", folder), "utf-8:strict", b"\xffout: x.tiktoken"),
+        (("explain", "caf\xe9", "--encoding", "gpt2"), "ascii", b'"caf\xc3\xa9"'),
+    ):
+        run = subprocess.run(
+            command(*arguments),
+            cwd=tmp_path,
+            capture_output=True,
+            env=clean_environment(PYTHONIOENCODING=encoding),
+            check=False,
+        )
+        assert (run.returncode, run.stderr) == (0, b"")
+        assert printed in run.stdout
+
+
+@pytest.mark.slow
 def test_a_full_disk_leaves_no_files_that_the_next_run_rejects(
     shell: Command, tmp_path: Path
 ) -> None:

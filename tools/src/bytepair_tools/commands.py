@@ -7,9 +7,11 @@ the command runs, so listing commands is cheap.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from io import TextIOWrapper
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,9 @@ class Command:
         """
         from bytepair_tools.shared.failure import run_command
 
+        if isinstance(sys.stdout, TextIOWrapper):
+            # As the client's commands: UTF-8 in every locale, and file names keep their bytes.
+            sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
         command = import_module(f"bytepair_tools.{self.module}")
         args = command.parser().parse_args(arguments)
         return run_command(f"bytepair {self.name}", lambda: int(command.run(args)))
