@@ -10,7 +10,7 @@ use http::{HeaderValue, Method as HttpMethod, Request, Response, header};
 use hyper::body::Incoming;
 
 use crate::body::{Body, ReadAhead};
-use crate::call::{Failure, RESOURCE_EXHAUSTED, UNIMPLEMENTED};
+use crate::call::{Failure, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNIMPLEMENTED};
 use crate::headers::{self, is_prefixed, lower_case_type};
 use crate::methods::{Kind, Method};
 use crate::peer::{HeldBytes, Peer};
@@ -112,6 +112,11 @@ fn respond(shared: &Arc<Shared>, peer: &Arc<Peer>, request: Request<Incoming>) -
     } else if method.is_none() {
         // Without its body, which its caller may never end.
         Err(Failure::new(UNIMPLEMENTED, "no RPC has this path"))
+    } else if method.is_some_and(|it| it.kind != Kind::Unary) && !is_prefixed(&parts.headers) {
+        // Python would wait for its messages for ever.
+        let problem = "this RPC is a stream: send Protocol Buffers, by content-type: \
+            application/connect+proto";
+        Err(Failure::new(INVALID_ARGUMENT, problem))
     } else {
         timeouts::check(&parts.headers)
     };

@@ -149,6 +149,21 @@ def test_a_stream_of_json_is_told_the_form_to_send(native: RunningServer, rpc: s
     assert b"send Protocol Buffers" in answer.body
 
 
+@pytest.mark.parametrize("content_type", [JSON, "application/proto"])
+@pytest.mark.parametrize(
+    "path",
+    ["/bytepair.v1.TokenizerService/EncodeStream", "/grpc.health.v1.Health/Watch"],
+)
+def test_a_stream_by_the_content_type_of_a_unary_call_is_rejected(
+    native: RunningServer, path: str, content_type: str
+) -> None:
+    """It would wait for its messages for ever. Health needs no credentials, and its limit counts
+    only watches that have begun."""
+    answer = ask(native.target, path, "POST", b"{}", content_type=content_type)
+    assert answer.status == 400
+    assert b"this RPC is a stream: send Protocol Buffers" in answer.body
+
+
 def test_a_request_that_is_never_read_is_told_the_limit_of_json(native: RunningServer) -> None:
     length = str(4 * MAX_BYTES)
     answer = ask(native.target, COUNT, "POST", b"{}", content_type=JSON, content_length=length)

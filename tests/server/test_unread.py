@@ -140,9 +140,8 @@ def test_an_answer_that_is_read_slowly_arrives_although_the_server_stops(serve: 
         http2.headers("Count", content_type="application/proto"),
         http2.headers("EncodeStream", content_type="application/connect+proto"),
         http2.headers("EncodeStream", content_type="application/grpc-web+proto"),
-        http2.headers("EncodeStream", content_type="application/json"),
     ],
-    ids=["unary", "stream", "connect", "connect stream", "web stream", "no stream"],
+    ids=["unary", "stream", "connect", "connect stream", "web stream"],
 )
 def test_a_connection_with_the_most_incomplete_messages_is_closed(
     serve: Serve, headers: bytes
