@@ -60,7 +60,7 @@ def test_a_message_is_inflated_with_all_of_its_members_and_nothing_after_them(
     assert parse.FromString(message).count == COUNT
     wrong = bodies(content_type, rpc, b"garbage")
     answer = ask(native.target, SERVICE + rpc, "POST", wrong, **fields)
-    assert "cannot be inflated" in str(answer)
+    assert "request: the message cannot be inflated" in str(answer)
 
 
 def test_the_message_in_a_query_inflates_to_little(native: RunningServer) -> None:

@@ -22,4 +22,4 @@ def unreadable(error: UnreadableMessage, field: str, limit: int, unit: str) -> R
     """The error of a call whose message cannot be read, maybe because it exceeds `limit`."""
     if error.code == Code.RESOURCE_EXHAUSTED:
         return InputTooLarge(field, None, limit, unit)
-    return InvalidField("message", str(error))
+    return InvalidField("request", str(error))

@@ -164,6 +164,7 @@ _ADVICE: Final = {
     "chunks": "; use SplitStream",
     "ids": "; the operator's max_ids decides this limit",
     "items": "; the operator's max_batch_items decides this limit",
+    "items.messages": "; the operator's max_input_bytes decides this limit: send fewer items",
     "items.ids": "; the operator's max_ids decides this limit: send fewer items",
     "items.segments": "; the operator's max_segments decides this limit: send fewer items",
     "messages": "; the operator's max_input_bytes decides this limit: send fewer messages",
