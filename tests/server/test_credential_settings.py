@@ -155,7 +155,7 @@ def test_authorities_can_be_rotated(tmp_path: Path, authority: Authority) -> Non
         (["health_needs_caller = true"], "health_needs_caller: no caller is configured"),
         (["[quotas.b]"], "quotas.b: no such caller or group; known: anonymous, default"),
         (["[quotas.default]", "request_burst = 2"], "request_burst needs requests_per_second"),
-        (["[quotas.default]", "requests_per_second = 0"], "must be above 0, not 0"),
+        (["[quotas.default]", "requests_per_second = 1e-320"], "at least 1e-09, not 1e-320"),
         (["[quotas.default]", "requests = 1"], "quotas.default.requests (from file "),
     ],
 )

@@ -75,9 +75,9 @@ class QuotaTable(BaseModel):
 
     model_config = STRICT
 
-    requests_per_second: Annotated[Number, Field(gt=0, le=1e9)] | None = None
+    requests_per_second: Annotated[Number, Field(ge=1e-9, le=1e9)] | None = None
     request_burst: Annotated[Whole, Field(ge=1, le=10**9)] | None = None
-    input_bytes_per_second: Annotated[Number, Field(gt=0, le=1e15)] | None = None
+    input_bytes_per_second: Annotated[Number, Field(ge=1e-9, le=1e15)] | None = None
     input_burst_bytes: Annotated[Whole, Field(ge=1, le=10**15)] | None = None
     concurrent_requests: Annotated[Whole, Field(ge=1, le=1 << 20)] | None = None
     open_streams: Annotated[Whole, Field(ge=0, le=1 << 20)] | None = None

@@ -21,7 +21,6 @@ _ALLOWED: Final = {
     "dict_type": "a table",
     "float_parsing": "a number",
     "float_type": "a number",
-    "greater_than": "above {gt}",
     "greater_than_equal": "at least {ge}",
     "int_from_float": "a whole number",
     "int_parsing": "a whole number",
