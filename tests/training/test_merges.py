@@ -181,6 +181,8 @@ def test_train_rejects_invalid_arguments() -> None:
         bytepair_engine.train(["a"], vocab_size=300, pattern=None, special_tokens=["x", "x"])
     with pytest.raises(InvalidOption, match="holds a lone surrogate"):
         bytepair_engine.train(["a"], vocab_size=300, pattern=None, special_tokens=["\udcff"])
+    with pytest.raises(InvalidOption, match="is only white space"):
+        bytepair_engine.train(["a"], vocab_size=300, pattern=None, special_tokens=[" \n"])
     with pytest.raises(InvalidOption, match=r"use \[text\]"):
         bytepair_engine.train("a text", vocab_size=300, pattern=None)
     with pytest.raises(VocabularyError, match="no split pattern has the name 'gpt7'"):

@@ -78,6 +78,9 @@ class TrainingSettings:
         for token in special_tokens:
             if not isinstance(token, str) or not token:
                 raise InvalidOption("special_tokens", f"{token!r} is not a string, or empty")
+            if token.isspace():
+                problem = "is only white space, which is part of most texts"
+                raise InvalidOption("special_tokens", f"{token!r} {problem}")
             if has_surrogate(token):
                 raise InvalidOption("special_tokens", f"{token!r} holds a lone surrogate")
             if token in names:
