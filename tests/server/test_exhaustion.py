@@ -165,10 +165,10 @@ def test_a_worker_that_lacks_descriptors_names_their_limit(serve: Serve) -> None
     resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (highest + 3, before[1]))
     children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
     os.kill(int(children.read_text().split()[0]), signal.SIGKILL)
-    line = server.wait_for_log("the worker cannot start")
+    line = server.wait_for_log("the worker failed")
     resource.prlimit(server.pid, resource.RLIMIT_NOFILE, before)
     limit = "file descriptors (ulimit -n, LimitNOFILE)"
-    assert line["error"] == f"Too many open files: raise the limit on {limit}"
+    assert line["remedy"] == f"Too many open files: raise the limit on {limit}"
     server.wait_for_metric("bytepair_workers", 2)
 
 

@@ -80,10 +80,9 @@ def run(
         log.critical("the worker cannot start", error=str(error))
         status = EXIT_CONFIGURATION
     except BaseException as error:
-        if said := limit_reached(error):
-            log.critical("the worker cannot start", error=said)
-        else:
-            log.critical("the worker failed", error=logs.frames(error))
+        # The remedy may be for an error that another one followed, so the frames are logged too.
+        remedy = limit_reached(error)
+        log.critical("the worker failed", error=logs.frames(error), remedy=remedy)
     finally:
         # The callers on the stack belong to the supervisor and must not run.
         os._exit(status)
