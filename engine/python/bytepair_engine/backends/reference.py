@@ -207,11 +207,7 @@ class ReferenceBackend(DerivedBackend[SpecialSet]):
         return [token_id for token_id, _ in self._tokens(text, allowed, disallowed)]
 
     def encode_with_offsets(
-        self,
-        text: str,
-        unit: OffsetUnit,
-        allowed: SpecialSet,
-        disallowed: SpecialSet,
+        self, text: str, unit: OffsetUnit, allowed: SpecialSet, disallowed: SpecialSet
     ) -> tuple[list[int], list[int]]:
         check_unicode(text)
         ids, offsets, start = [], [], 0
