@@ -83,8 +83,8 @@ impl ReadAhead {
         }
     }
 
-    /// Limits the bytes that `held` counts. Returns what is set if the body is larger, does not arrive in time,
-    /// or is malformed.
+    /// Limits the bytes that `held` counts. Returns the failure, which is set if the body is larger,
+    /// does not arrive in time, or is malformed.
     pub fn failure(&mut self, most: usize) -> Arc<OnceLock<Failure>> {
         self.most = most;
         self.failure.get_or_insert_default().clone()
