@@ -376,6 +376,7 @@ $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt
 
 $(VENV)/.bench: $(VENV)/.dev bench/requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement bench/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps pretix==2026.8.0
 	@touch $@
 
 $(VENV)/.chat: $(VENV)/.dev bench/chat/requirements.txt

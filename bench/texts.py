@@ -4,7 +4,7 @@ The folder is `$BYTEPAIR_CORPORA`. Without it, texts are made in build/texts of 
 has: the documentation and code of this repository, and of Python's standard library. The same
 commit and the same Python give the same texts. They hold English and code, few other languages, and
 no special token: Encode rejects text with one. Texts in Hindi and Thai are made of the translations
-of Plone and Django, which bench/requirements.txt installs.
+of Plone, Django and pretix, which `make bench-engine` installs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_TEXTS = "no texts: name files, or set BYTEPAIR_CORPORA to a folder of *.txt"
 _MADE = REPOSITORY / "build" / "texts"
 _LIBRARY = Path(sysconfig.get_path("stdlib"))
 _MAX_BYTES = 1_500_000
-_TRANSLATED = ("plone.app.locales", "Django")
+_TRANSLATED = ("plone.app.locales", "Django", "pretix")
 _LANGUAGES = {"hindi": "hi", "thai": "th"}
 _TRANSLATION = re.compile(r'^msgstr(?:\[\d\])? ((?:"[^\n]*"\n)+)', re.MULTILINE)
 
