@@ -23,7 +23,7 @@ from typing import Any
 from bench.engine.engines import NAMES, Work, documents_of, engines_of
 from bench.texts import parsed
 
-ROUNDS = 5
+ROUNDS = 11
 NUMBERS = " ".join(str(number) for number in range(3000))
 
 
