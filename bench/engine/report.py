@@ -124,7 +124,6 @@ def seen_text(name: str, engines: dict[str, dict[str, Work]], texts: Sequence[Pa
             compare(name, path.stem, documents_of(path, CHARACTERS, 600_000), engines, ratios)
     wanted = {
         "list / the best": ("list, seen text", "the best peer"),
-        "list / gigatoken": ("list, seen text", "gigatoken"),
         "buffer / gigatoken": ("buffer, seen text", "gigatoken (numpy)"),
         "count / the best": ("count, seen text", "the best peer"),
         "decode / the best": ("decode", "the best peer"),
