@@ -61,8 +61,8 @@ pub(crate) fn reject(text: &str, disallowed: &SpecialSet) -> Result<(), SpecialF
     }
 }
 
-/// Returns what is in a place; makes it on first use. Two threads may both make it: if one waited for
-/// the other, a child that is forked meanwhile would wait without end.
+/// Returns what is in a place; makes it on first use. Two threads may both make it: if one waited
+/// for the other, a child that is forked meanwhile would wait without end.
 pub(crate) fn made<T>(place: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
     if let Some(found) = place.get() {
         return found;

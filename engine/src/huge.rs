@@ -24,8 +24,8 @@ pub struct Huge<T> {
     _memory: Memory<T>,
 }
 
-/// What a table is in. Large ones are mapped: in the heap they would leave gaps of pages that are slow
-/// at first use, which a list of new text pays for (1.07 of the time).
+/// What a table is in. Large ones are mapped: in the heap they would leave gaps of pages that are
+/// slow at first use, which a list of new text pays for (1.07 of the time).
 #[derive(Debug)]
 enum Memory<T> {
     Heap { _items: Vec<T> },

@@ -198,8 +198,8 @@ impl LongCache {
         }
     }
 
-    /// Returns the ids of a piece of 16 to `MAX_PIECE_BYTES` bytes, or of a shorter one with too many
-    /// ids; None if it is not cached.
+    /// Returns the ids of a piece of 16 to `MAX_PIECE_BYTES` bytes, or of a shorter one with too
+    /// many ids; None if it is not cached.
     pub fn find(&self, piece: &[u8], hash: u64) -> Option<&[u32]> {
         if self.slots.is_empty() {
             return None;

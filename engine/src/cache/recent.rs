@@ -102,8 +102,8 @@ impl Recent {
         }
     }
 
-    /// Inserts the first tokens, the most frequent ones in most texts: in new text, looking them up in
-    /// the vocabulary costs more.
+    /// Inserts the first tokens, the most frequent ones in most texts: in new text, looking them up
+    /// in the vocabulary costs more.
     pub fn fill(&mut self, table: &RankTable) {
         for (key, id) in table.keys(self.sets.len() * 3 / 2) {
             if let Some(slot) = Slot::new(key, &[id]) {
@@ -131,8 +131,8 @@ impl Recent {
     }
 
     /// Returns a function that returns the slot of a pre-token, by its key and place; None if it is
-    /// not recent. The function has the address of the sets: read from `self` it would be read again
-    /// after each write of ids.
+    /// not recent. The function has the address of the sets: read from `self` it would be read
+    /// again after each write of ids.
     #[inline(always)]
     pub fn finder<'r>(&'r self) -> impl Fn(Key, usize) -> Option<&'r Slot> {
         let sets = &*self.sets;

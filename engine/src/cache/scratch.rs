@@ -79,8 +79,8 @@ pub struct Pool<R = Scratch> {
 }
 
 impl<R> Pool<R> {
-    /// Makes a pool whose caches together use at most `cache_bytes` bytes. `make` makes scratch memory
-    /// from the bytes of its cache.
+    /// Makes a pool whose caches together use at most `cache_bytes` bytes. `make` makes scratch
+    /// memory from the bytes of its cache.
     pub fn new(cache_bytes: usize, make: impl Fn(usize) -> R + Send + Sync + 'static) -> Self {
         let scratches = 1 + thread::available_parallelism().map_or(1, usize::from);
         Pool {

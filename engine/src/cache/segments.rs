@@ -17,8 +17,8 @@ const SEEN_BITS: usize = 1 << 18;
 /// Number of segments between checks for cancellation; more than a cached pre-token has.
 const ASK_EVERY: usize = 4096;
 
-/// A Bloom filter of the hashes of pre-tokens that were seen once. They are cached when they are seen
-/// again: most long ones never are, and caching costs more than merging a few segments.
+/// A Bloom filter of the hashes of pre-tokens that were seen once. They are cached when they are
+/// seen again: most long ones never are, and caching costs more than merging a few segments.
 #[derive(Default)]
 pub struct Seen {
     bits: Vec<u64>,
@@ -44,8 +44,8 @@ impl Seen {
 }
 
 impl Lookup<'_> {
-    /// Encodes a pre-token of several segments that is not cached. No token crosses their ends, so it
-    /// is no token, and merging it is merging them.
+    /// Encodes a pre-token of several segments that is not cached. No token crosses their ends, so
+    /// it is no token, and merging it is merging them.
     pub fn encode_wide<S: Sink>(
         &mut self,
         piece: &[u8],

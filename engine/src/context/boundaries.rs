@@ -44,8 +44,8 @@ pub struct Excerpt<'a> {
     pub is_start: bool,
 }
 
-/// The last boundary of a level after `start` and at or before `place` that `is_wanted`; `place` is a
-/// character boundary inside the text.
+/// The last boundary of a level after `start` and at or before `place` that `is_wanted`; `place` is
+/// a character boundary inside the text.
 pub fn last(
     level: Level,
     part: Excerpt<'_>,
@@ -75,8 +75,8 @@ pub fn last(
     Ok(None)
 }
 
-/// The boundaries of a level after `low` and up to `high`; where that is the end of the text, the text
-/// is complete.
+/// The boundaries of a level after `low` and up to `high`; where that is the end of the text, the
+/// text is complete.
 pub fn between(
     level: Level,
     part: Excerpt<'_>,
@@ -146,8 +146,8 @@ fn parts_between(
     }
 }
 
-/// Whether no rule looks beyond a character: a letter or the end of a line. Not half-width sound marks,
-/// which belong to the character before them, and the letter that is a pictograph too.
+/// Whether no rule looks beyond a character: a letter or the end of a line. Not half-width sound
+/// marks, which belong to the character before them, and the letter that is a pictograph too.
 fn resets(character: char) -> bool {
     match character {
         '\n' | '\r' => true,

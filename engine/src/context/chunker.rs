@@ -1,5 +1,5 @@
-//! Ordinary text as chunks of a limited number of tokens each: what `context/splitting.py` finds, for
-//! texts in which split points are near.
+//! Ordinary text as chunks of a limited number of tokens each: what `context/splitting.py` finds,
+//! for texts in which split points are near.
 
 use crate::bpe::Bpe;
 use crate::cancel;

@@ -1,9 +1,9 @@
 //! The tokens of a start of one text, followed by an end of another.
 //!
 //! In the pre-token that holds the place where they meet, one token crosses that place, or two meet
-//! there. The tokens before and after it are those of their own bytes, of which `prefixes` knows the
-//! last one and `suffixes` the first. A token is the one that crosses if it and each of these two
-//! are what their bytes merge to (see `prefixes`).
+//! there. The tokens before and after it are those of their own bytes, of which `prefixes` knows
+//! the last one and `suffixes` the first. A token is the one that crosses if it and each of these
+//! two are what their bytes merge to (see `prefixes`).
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -37,8 +37,8 @@ impl<'a> Concatenated<'a> {
         }
     }
 
-    /// The tokens of the left text up to `to`, and of the right one from `from`; and where the first
-    /// pre-token ends that ends after `from`, or `from` for none.
+    /// The tokens of the left text up to `to`, and of the right one from `from`; and where the
+    /// first pre-token ends that ends after `from`, or `from` for none.
     pub fn count(&mut self, to: usize, from: usize) -> (usize, usize) {
         if let Some(&found) = self.known.get(&(to, from)) {
             return found;

@@ -1,17 +1,17 @@
 //! Where to cut a text for the longest start that fits a budget of tokens.
 //!
-//! Counts are not monotone: every possible cut has to be tried, up to a place from which on none can
-//! fit. This file finds that place, and checkpoints from which counting continues.
+//! Counts are not monotone: every possible cut has to be tried, up to a place from which on none
+//! can fit. This file finds that place, and checkpoints from which counting continues.
 //!
 //! *Checkpoints.* The end of a pre-token depends on the text from its start alone, up to where the
 //! pattern looks: `reach` and three characters beyond. A text that is cut at or after that has the
-//! same pre-tokens before it, so its count is theirs plus that of the rest. Once the pre-tokens before
-//! a place exceed the budget, no text fits that is cut after the bytes that decided them.
+//! same pre-tokens before it, so its count is theirs plus that of the rest. Once the pre-tokens
+//! before a place exceed the budget, no text fits that is cut after the bytes that decided them.
 //!
 //! *Long pre-tokens.* Some are too long to try every cut. Let m(s, q) be the number of
 //! tokens that the bytes from s to q merge to. The first tokens of a merged text are what their own
-//! bytes merge to: merges of one side of a boundary that no merge crosses do not depend on the other.
-//! So if a text cut at b fits, and the token that crosses some place x < b starts at q in a
+//! bytes merge to: merges of one side of a boundary that no merge crosses do not depend on the
+//! other. So if a text cut at b fits, and the token that crosses some place x < b starts at q in a
 //! pre-token that starts at s, then fewer tokens than the budget stand before q: those before s,
 //! plus m(s, q). The starts s are those of the text cut at q, or the first one: a run of letters or
 //! of white space has two ends that depend on what follows, the last one and the last place where

@@ -1,7 +1,7 @@
 //! Where the longest end of a text that fits a budget of tokens can begin.
 //!
-//! By the rules of `fit.rs`: the last tokens of a merged text are what their own bytes merge to as well.
-//! The pre-token that holds a token ends where it does for one of the characters before it.
+//! By the rules of `fit.rs`: the last tokens of a merged text are what their own bytes merge to as
+//! well. The pre-token that holds a token ends where it does for one of the characters before it.
 
 use crate::bpe::Bpe;
 use crate::cancel;
@@ -16,8 +16,8 @@ pub type End = (Option<usize>, Counts);
 impl Bpe {
     /// Where to look for the longest end of ordinary text that has at most `budget` tokens.
     ///
-    /// `text` is complete, or the end of a longer one: None if that has to be longer. The counts are
-    /// those of ends behind `before`.
+    /// `text` is complete, or the end of a longer one: None if that has to be longer. The counts
+    /// are those of ends behind `before`.
     pub fn fit_end(
         &self,
         text: &str,

@@ -2,8 +2,8 @@
 //!
 //! A sequence of tokens is what its bytes merge to if that holds for each two neighbours (see
 //! "So many tokens, so little time" by H. van Antwerpen and A. Neubeck, GitHub, 2024). So if the
-//! bytes up to p have the last token a, and a and b are what their bytes merge to, then the bytes up
-//! to the end of b have one token more. If there is no such b, all bytes are merged.
+//! bytes up to p have the last token a, and a and b are what their bytes merge to, then the bytes
+//! up to the end of b have one token more. If there is no such b, all bytes are merged.
 
 use std::collections::HashMap;
 
@@ -58,7 +58,8 @@ impl<'a> Prefixes<'a> {
         self.known[&end]
     }
 
-    /// The ids of the bytes up to `end`, which is after the start. Afterwards it is known where each ends.
+    /// The ids of the bytes up to `end`, which is after the start. Afterwards it is known where
+    /// each ends.
     ///
     /// One token may be a whole pre-token that its bytes do not merge to. It has no neighbours.
     pub fn merge(&mut self, end: usize) -> Vec<u32> {

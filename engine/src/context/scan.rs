@@ -1,10 +1,10 @@
-//! The number of tokens of ordinary text before the end of each pre-token, and where to cut the text
-//! for a budget. It is read as far as needed.
+//! The number of tokens of ordinary text before the end of each pre-token, and where to cut the
+//! text for a budget. It is read as far as needed.
 //!
 //! The end of a pre-token depends only on text up to some position. A text that is cut after that
 //! position has the same pre-tokens before this end, so one pass gives the tokens of all parts. The
-//! text between the last such end and the cut is counted by itself. Nothing fits after the first end
-//! before which the tokens exceed the budget.
+//! text between the last such end and the cut is counted by itself. Nothing fits after the first
+//! end before which the tokens exceed the budget.
 
 use crate::bpe::Bpe;
 use crate::context::boundaries::{self, Excerpt, Level, Undecided};
@@ -210,8 +210,8 @@ impl<'a> Scan<'a> {
         Ok(Beyond::Place(beyond))
     }
 
-    /// The last boundary of a level before `beyond` up to which there are at most `budget` tokens, and
-    /// how many there are.
+    /// The last boundary of a level before `beyond` up to which there are at most `budget` tokens,
+    /// and how many there are.
     pub fn last_that_fits(
         &self,
         level: Level,
@@ -235,8 +235,8 @@ impl<'a> Scan<'a> {
         Ok(found.map(|end| (end, count)))
     }
 
-    /// The first boundary of a level from which up to `end` there are at most `budget` tokens, and how
-    /// many there are; `count` is those from the start, and more.
+    /// The first boundary of a level from which up to `end` there are at most `budget` tokens, and
+    /// how many there are; `count` is those from the start, and more.
     pub fn first_that_fits(
         &self,
         level: Level,
@@ -280,8 +280,8 @@ impl<'a> Scan<'a> {
         Ok(None)
     }
 
-    /// The last end of a pre-token that a text cut at `end` has too: the position from which on cuts
-    /// keep it, the end, and the tokens before it.
+    /// The last end of a pre-token that a text cut at `end` has too: the position from which on
+    /// cuts keep it, the end, and the tokens before it.
     fn last_settled(&self, end: usize) -> Result<(usize, usize, usize), Undecided> {
         let places = &self.places[self.first..];
         let mut index = self.first + places.partition_point(|&place| place <= end);

@@ -7,8 +7,8 @@ use crate::bpe::Bpe;
 use crate::context::prefixes::Neighbours;
 use crate::split::Ends;
 
-/// The pre-token that holds a token ends where it does for one of these characters: the last ones up
-/// to it.
+/// The pre-token that holds a token ends where it does for one of these characters: the last ones
+/// up to it.
 const STARTS: usize = 4;
 
 /// Maximum length of an end that is merged whole, in lengths of the longest token.
@@ -131,8 +131,8 @@ impl<'a> Suffixes<'a> {
         self.known[&(end, place)]
     }
 
-    /// The result of `first` if the tokens up to near `end` are the longest ones, one after another, as
-    /// in a run of one character; otherwise None.
+    /// The result of `first` if the tokens up to near `end` are the longest ones, one after
+    /// another, as in a run of one character; otherwise None.
     fn longest_tokens(&mut self, place: usize, end: usize) -> Option<(u32, usize)> {
         let (lengths, table) = (self.core.lengths(), self.core.table());
         let (mut tokens, mut at) = (Vec::new(), place);

@@ -67,8 +67,8 @@ pub struct Characters {
 const LONGER: u32 = 1 << 31;
 
 impl Characters {
-    /// Makes the table from a rank table, its tokens that are not ASCII and the ranks of all strings of
-    /// two bytes.
+    /// Makes the table from a rank table, its tokens that are not ASCII and the ranks of all
+    /// strings of two bytes.
     pub fn of(table: &RankTable, wide: &[(&[u8], u32)], pairs: &[u32]) -> Self {
         let ranks = |count| vec![NO_RANK; count].into_boxed_slice();
         let mut characters = Characters {

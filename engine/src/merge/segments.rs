@@ -5,8 +5,8 @@
 //!
 //! **Lemma (segments).** If no token occurs in a pre-token xy such that it begins in x and ends in
 //! y, the tokens of xy are those of x and then those of y. *Proof.* Every part during merging is
-//! one byte or a token that occurs at its place, so no part crosses from x to y. Which merges x has,
-//! and in which order, thus depends on parts of x alone; and the same for y. ∎
+//! one byte or a token that occurs at its place, so no part crosses from x to y. Which merges x
+//! has, and in which order, thus depends on parts of x alone; and the same for y. ∎
 //!
 //! The two characters on either side of a place tell whether such a token may exist.
 
@@ -96,7 +96,7 @@ pub fn starts_wide(piece: &[u8]) -> bool {
 }
 
 impl Crossings {
-    /// Makes the table from the tokens that are not ASCII and the ranks of all strings of two bytes.
+    /// Makes the table from the tokens that are not ASCII and the ranks of all pairs of bytes.
     pub fn of(tokens: &[(&[u8], u32)], pairs: &[u32]) -> Self {
         let mut counts = [0u32; REGIONS];
         let mut crossing = Vec::with_capacity(tokens.len());

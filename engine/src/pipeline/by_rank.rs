@@ -1,8 +1,8 @@
 //! Whether merging by a list is equivalent to merging by rank, with a proof of the criterion.
 //!
-//! Let *V* contain all 256 bytes, and let merges be a list of pairs (l, r) with results in *V*, both
-//! without special tokens. The *run* of a token *t* is the sequence of merges that merging by rank
-//! (`backends/reference.py`) applies to the bytes of *t*.
+//! Let *V* contain all 256 bytes, and let merges be a list of pairs (l, r) with results in *V*,
+//! both without special tokens. The *run* of a token *t* is the sequence of merges that merging by
+//! rank (`backends/reference.py`) applies to the bytes of *t*.
 //!
 //! **Theorem.** Let priorities increase with the ids of the results, and for every token *t* whose
 //! run ends in *t* let the last pair of its run be listed. Then merging by the list and merging by
@@ -13,9 +13,9 @@
 //! earlier merge did; and each of them was the best of all pairs, so the best within the range. So
 //! they are the start of the run of *t*, which continues with (x, y) and ends in *t*: (x, y) is the
 //! last pair of the run of *t*, and is listed. The same holds for every other position of a pair
-//! with the result *t*. Every listed pair that occurs could also merge by rank, so none has a result
-//! of a lower rank. Since priorities increase with results, the list chooses (x, y) at its leftmost
-//! position. If nothing can merge by rank, no listed pair occurs. ∎
+//! with the result *t*. Every listed pair that occurs could also merge by rank, so none has a
+//! result of a lower rank. Since priorities increase with results, the list chooses (x, y) at its
+//! leftmost position. If nothing can merge by rank, no listed pair occurs. ∎
 
 use std::collections::HashSet;
 use std::iter::zip;

@@ -1,13 +1,13 @@
 //! What the units of a piece merge to, while the piece grows at one end.
 //!
-//! Let units merge by priority: the best pair first, the leftmost of several. **Theorem.** Parts are
-//! what their units merge to if each two neighbours are what their own units merge to.
+//! Let units merge by priority: the best pair first, the leftmost of several. **Theorem.** Parts
+//! are what their units merge to if each two neighbours are what their own units merge to.
 //!
 //! *Proof.* As long as no merge crosses an end of the two neighbours, those within them are the
 //! ones of their own units, in the same order: the best of all pairs is also the best of theirs. If
-//! the parts are the result, no merge ever crosses an end, and in the end no pair can merge. If each
-//! two neighbours are what their units merge to, a first merge that crosses the end between two
-//! would be the best of their own pairs, and so cross it there too. ∎
+//! the parts are the result, no merge ever crosses an end, and in the end no pair can merge. If
+//! each two neighbours are what their units merge to, a first merge that crosses the end between
+//! two would be the best of their own pairs, and so cross it there too. ∎
 //!
 //! So the last part of a start is the one that can follow the last part of the start before it; and
 //! the first part of an end the one that can stand before the first part of an end after it.

@@ -8,9 +8,10 @@ use crate::output::offsets::{OffsetUnit, in_units};
 use crate::vocabulary::special::SpecialSet;
 
 impl Pipeline {
-    /// Encode a text into ids and the start of each token. The byte offset is exact if the character
-    /// in which the token starts is unchanged; otherwise it is the start of that character's source.
-    /// Offsets never decrease, although an unknown token can follow the tokens of later bytes.
+    /// Encode a text into ids and the start of each token. The byte offset is exact if the
+    /// character in which the token starts is unchanged; otherwise it is the start of that
+    /// character's source. Offsets never decrease, although an unknown token can follow the tokens
+    /// of later bytes.
     pub fn encode_with_offsets(
         &self,
         text: &str,

@@ -96,8 +96,8 @@ pub trait Made {
     /// The output so far.
     fn text(&self) -> &str;
 
-    /// Truncate the output to `length` bytes, then append `pad`, whose origin is that of the removed
-    /// part, or else the end of the text.
+    /// Truncate the output to `length` bytes, then append `pad`, whose origin is that of the
+    /// removed part, or else the end of the text.
     fn end(&mut self, length: usize, pad: Option<char>);
 }
 

@@ -140,8 +140,8 @@ impl PairMerger {
         }
     }
 
-    /// Merge with a heap of mergeable pairs. A pair is added when it becomes adjacent, and skipped if
-    /// one of its parts has merged since.
+    /// Merge with a heap of mergeable pairs. A pair is added when it becomes adjacent, and skipped
+    /// if one of its parts has merged since.
     fn merge_many(&mut self, pairs: &Pairs, parts: &mut Vec<Part>) {
         let count = parts.len() as u32;
         self.next.clear();

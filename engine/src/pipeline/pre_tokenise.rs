@@ -18,7 +18,7 @@ pub enum Behaviour {
 
 /// A step.
 pub enum PreTokenizer {
-    /// Isolates the matches of a pattern that has a scanner, or that never matches the empty string.
+    /// Isolates the matches of a pattern that has a scanner, or never matches the empty string.
     Scan(Splitter),
     Split {
         search: Search,

@@ -51,8 +51,8 @@ pub fn rank_pairs(list: &[(Vec<u8>, u32)]) -> Result<Vec<Pair>, TooManyPairs> {
     })
 }
 
-/// The pairs of symbols for strings: tokens with a score, and single characters. Also the symbols of
-/// the characters.
+/// The pairs of symbols for strings: tokens with a score, and single characters. Also the symbols
+/// of the characters.
 pub fn score_pairs(
     list: &[(Vec<u8>, u32)],
     scores: &[(u32, f64)],

@@ -2,17 +2,17 @@
 //!
 //! A piece may be split between two of its characters a and b if no token contains ab, and units
 //! have no prefix or suffix. A merge across the split would produce a token that is the
-//! concatenation of its parts, so it would contain ab. There is none, so every merge is on one side.
-//! The best merge on one side does not depend on the other side, because merges there neither add
-//! nor remove pairs here. So the merges of the whole piece on each side are those of the parts, in
-//! the same order.
+//! concatenation of its parts, so it would contain ab. There is none, so every merge is on one
+//! side. The best merge on one side does not depend on the other side, because merges there neither
+//! add nor remove pairs here. So the merges of the whole piece on each side are those of the parts,
+//! in the same order.
 //!
 //! If a unit without a token may be unknown, a and b must both be tokens. An unknown unit may be
-//! dropped, so that adjacent units meet; it may be fused with one before it; and it is emitted after
-//! byte tokens in between. A token next to the split point prevents all three. Pieces in bytes are
-//! not split: a pattern has split them before. No piece is split if an id that replaces text without
-//! a token (of a byte, or the unknown one) is part of a merge, or if parts of a token that is taken
-//! apart may be unknown.
+//! dropped, so that adjacent units meet; it may be fused with one before it; and it is emitted
+//! after byte tokens in between. A token next to the split point prevents all three. Pieces in
+//! bytes are not split: a pattern has split them before. No piece is split if an id that replaces
+//! text without a token (of a byte, or the unknown one) is part of a merge, or if parts of a token
+//! that is taken apart may be unknown.
 
 use crate::vocabulary::hash::hash_number;
 

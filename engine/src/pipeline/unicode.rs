@@ -11,8 +11,8 @@ use unicode_normalization::{is_nfkc_quick, is_nfkd_quick};
 use super::origins::Made;
 use crate::bpe::made;
 
-/// Maximum length of a cluster, in characters, whose result is aligned by character. All of a longer
-/// one's result has the cluster's start.
+/// Maximum length of a cluster, in characters, whose result is aligned by character. All of a
+/// longer one's result has the cluster's start.
 const MAX_TO_CUT: usize = 32;
 
 /// A normalisation form.

@@ -14,12 +14,12 @@ use crate::context::chunker::{self, Chunk};
 /// tokens they share.
 type Next = (usize, usize, usize, usize);
 
-/// The most tokens, the least at a coarse boundary, the most that are shared, and the coarsest boundary
-/// to look for, by its place among all.
+/// The most tokens, the least at a coarse boundary, the most that are shared, and the coarsest
+/// boundary to look for, by its place among all.
 type Rule = (usize, usize, usize, usize);
 
-/// The starts, ends, counts, overlaps and boundaries of the chunks, each in a list: a tuple for each
-/// chunk costs Python more. Their texts, and where the next one starts.
+/// The starts, ends, counts, overlaps and boundaries of the chunks, each in a list: a tuple for
+/// each chunk costs Python more. Their texts, and where the next one starts.
 type Found<'py> = ([Vec<usize>; 5], Vec<Bound<'py, PyAny>>, Next);
 
 #[pymethods]

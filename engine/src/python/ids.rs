@@ -16,8 +16,8 @@ use crate::output::varint;
 /// Returns a list of the ids.
 pub(super) fn list_of<'py>(py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
     let integers = small_int::up_to(py, ids.iter().copied().max().unwrap_or(0));
-    // SAFETY: `list` is a new list of this length, or null with an error. Each place is filled once, with
-    // a reference that the list takes over, or with an integer that is never freed.
+    // SAFETY: `list` is a new list of this length, or null with an error. Each place is filled
+    // once, with a reference that the list takes over, or with an integer that is never freed.
     unsafe {
         let list = ffi::PyList_New(ids.len() as ffi::Py_ssize_t);
         let list = Bound::from_owned_ptr_or_err(py, list)?;

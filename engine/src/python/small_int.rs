@@ -49,8 +49,8 @@ pub(super) unsafe fn value(object: *mut ffi::PyObject) -> Option<u32> {
     if place < MADE.load(Relaxed) {
         return Some(place as u32);
     }
-    // SAFETY: the caller guarantees a live object. An exact `int` never changes, and the header says
-    // that it has the digits that its tag counts. The function raises nothing for one.
+    // SAFETY: the caller guarantees a live object. An exact `int` never changes, and the header
+    // says that it has the digits that its tag counts. The function raises nothing for one.
     unsafe {
         if ffi::PyLong_CheckExact(object) == 0 {
             return None;
@@ -70,12 +70,12 @@ const KEPT: usize = 1 << 18;
 /// Number of integers that are made at once.
 const STEP: usize = 1 << 12;
 
-/// More references than all lists ever give up. From 3.12 on, Python's small integers bear a number by
-/// which it knows objects that are never freed.
+/// More references than all lists ever give up. From 3.12 on, Python's small integers bear a number
+/// by which it knows objects that are never freed.
 const FOREVER: usize = 1 << 62;
 
-/// Where Python integers from 0 on are, each at the place of its value: a list of ids is made without
-/// reading them, and without counting references. They never change, and are never freed.
+/// Where Python integers from 0 on are, each at the place of its value: a list of ids is made
+/// without reading them, and without counting references. They never change, and are never freed.
 static START: AtomicPtr<Long> = AtomicPtr::new(ptr::null_mut());
 
 /// How many are made.
@@ -92,8 +92,8 @@ pub(super) fn up_to(py: Python<'_>, most: u32) -> Option<*mut Long> {
     let mut end = (most as usize + 1).next_multiple_of(STEP);
     // While Python is attached, no other thread is here.
     let (mut start, mut made) = (START.load(Relaxed), MADE.load(Relaxed));
-    // Before 3.12, Python writes the references that a list gives up. After a fork, a first write to
-    // each page that is shared costs more than making the integers.
+    // Before 3.12, Python writes the references that a list gives up. After a fork, a first write
+    // to each page that is shared costs more than making the integers.
     let is_shared = cfg!(not(Py_3_12)) && FORKS.load(Relaxed) != forks();
     if start.is_null() || is_shared {
         let places = ManuallyDrop::new(Huge::filled(KEPT, MaybeUninit::<Long>::uninit()));

@@ -12,7 +12,7 @@ use simdutf8::compat::{Utf8Error, from_utf8};
 
 use super::guard::{ERRORS, raise, released};
 use super::ids::{list_of, token_ids};
-use crate::bpe;
+use crate::bpe::{Bpe, SpecialFound, UnknownId};
 use crate::output::offsets::OffsetUnit;
 use crate::utf8::{decode, decoded_len, encoded};
 
@@ -61,7 +61,7 @@ fn lone_surrogate(text: &Bound<'_, PyString>) -> Option<PyErr> {
     Some(raise(text.py(), ERRORS, "InvalidUnicode", args))
 }
 
-fn special_found(py: Python<'_>, error: bpe::SpecialFound) -> PyErr {
+fn special_found(py: Python<'_>, error: SpecialFound) -> PyErr {
     let args = (error.token, error.byte_offset);
     raise(py, ERRORS, "SpecialTokenFound", args)
 }
@@ -77,7 +77,7 @@ pub(super) fn string<'a, 'py>(text: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound
 /// Runs `work` on the text's UTF-8.
 pub(super) fn on_text<T: Send>(
     text: &Bound<'_, PyAny>,
-    work: impl FnOnce(&str) -> Result<T, bpe::SpecialFound> + Send,
+    work: impl FnOnce(&str) -> Result<T, SpecialFound> + Send,
 ) -> PyResult<T> {
     let utf8 = utf8_once(string(text)?)?;
     released(text.py(), utf8.len(), || work(&utf8))?
@@ -87,7 +87,7 @@ pub(super) fn on_text<T: Send>(
 /// Runs `work` as `on_text` does, on a text that may also be given as UTF-8 in `bytes`.
 pub(super) fn on_utf8<T: Send>(
     text: &Bound<'_, PyAny>,
-    work: impl FnOnce(&str) -> Result<T, bpe::SpecialFound> + Send,
+    work: impl FnOnce(&str) -> Result<T, SpecialFound> + Send,
 ) -> PyResult<T> {
     let Ok(bytes) = text.cast::<PyBytes>() else {
         return on_text(text, work);
@@ -107,9 +107,9 @@ fn not_utf8(py: Python<'_>, error: Utf8Error) -> PyErr {
 /// Runs `work` on the UTF-8 of each text, which may also be given as UTF-8 in `bytes`.
 pub(super) fn on_texts<T: Send>(
     py: Python<'_>,
-    core: &bpe::Bpe,
+    core: &Bpe,
     texts: &[Bound<'_, PyAny>],
-    work: impl Fn(&str) -> Result<T, bpe::SpecialFound> + Send + Sync,
+    work: impl Fn(&str) -> Result<T, SpecialFound> + Send + Sync,
 ) -> PyResult<Vec<T>> {
     let known = |text| -> PyResult<Cow<str>> {
         match Bound::cast::<PyBytes>(text) {
@@ -129,7 +129,7 @@ pub(super) fn on_texts<T: Send>(
 pub(super) fn located<'py>(
     text: &Bound<'py, PyAny>,
     unit: &str,
-    encode: impl FnOnce(&str, OffsetUnit) -> Result<(Vec<u32>, Vec<usize>), bpe::SpecialFound> + Send,
+    encode: impl FnOnce(&str, OffsetUnit) -> Result<(Vec<u32>, Vec<usize>), SpecialFound> + Send,
 ) -> PyResult<(Bound<'py, PyList>, Vec<usize>)> {
     let unit = match unit {
         "byte" => OffsetUnit::Byte,
@@ -154,7 +154,7 @@ pub(super) fn names_in_text(names: &Bound<'_, PyFrozenSet>) -> PyResult<Vec<Stri
 /// Returns the result of `decode`, or the error for the first id that has no token.
 pub(super) fn joined(
     ids: &Bound<'_, PyAny>,
-    decode: impl FnOnce(&[u32]) -> Result<Vec<u8>, bpe::UnknownId> + Send,
+    decode: impl FnOnce(&[u32]) -> Result<Vec<u8>, UnknownId> + Send,
 ) -> PyResult<Vec<u8>> {
     let py = ids.py();
     let (known, too_large) = token_ids(ids)?;

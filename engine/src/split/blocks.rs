@@ -143,9 +143,9 @@ impl Block {
         self.known = self.known.min(mask.trailing_zeros() as usize);
     }
 
-    /// Leaves the starts of pre-tokens undecided from the first run of blanks that a newline follows,
-    /// or else from the last run if it does not end in the block. `firsts` is the mask of the first
-    /// blanks of runs after newlines.
+    /// Leaves the starts of pre-tokens undecided from the first run of blanks that a newline
+    /// follows, or else from the last run if it does not end in the block. `firsts` is the mask of
+    /// the first blanks of runs after newlines.
     ///
     /// Blanks between newlines belong to the piece of the newlines before them, unless those belong
     /// to a run of P. Blanks before other characters start a piece.

@@ -111,7 +111,7 @@ pub fn char_at(text: &[u8], i: usize) -> Option<Seen> {
     })
 }
 
-/// Returns the code point and the length of the character that starts at byte `i`, inside valid UTF-8.
+/// Returns the code point and the length of the character at byte `i` of valid UTF-8.
 #[inline(always)]
 pub fn decode(text: &[u8], i: usize) -> (u32, usize) {
     let first = text[i] as u32;

@@ -16,8 +16,8 @@ pub struct Columns {
 
 const WIDTH: usize = size_of::<i64>();
 
-/// Bits of the hash that determine neither the shard nor the slot of a table: otherwise all words of
-/// one bucket would collide there.
+/// Bits of the hash that determine neither the shard nor the slot of a table: otherwise all words
+/// of one bucket would collide there.
 const BUCKET_SHIFT: u32 = 36;
 const BUCKET_MASK: u64 = (1 << 24) - 1;
 

@@ -81,8 +81,8 @@ impl Trainer {
         Ok(trainer)
     }
 
-    /// Merge until there are `target` tokens, no pair occurs at least `least` (at least 1) times, or
-    /// the time limit is reached.
+    /// Merge until there are `target` tokens, no pair occurs at least `least` (at least 1) times,
+    /// or the time limit is reached.
     pub fn step(&mut self, target: usize, least: i64, time: Duration) -> Stop {
         let start = Instant::now();
         while self.tokens.len() < target {

@@ -35,8 +35,8 @@ pub struct Vocabulary {
     crossings: Crossings,
     /// Ranks of all strings of two bytes.
     pairs: Box<[u32]>,
-    /// A Bloom filter of all tokens: a word for each `PLACES` places of the short table. Most strings
-    /// that merging looks up are not tokens, and the filter is small enough to stay in the
+    /// A Bloom filter of all tokens: a word for each `PLACES` places of the short table. Most
+    /// strings that merging looks up are not tokens, and the filter is small enough to stay in the
     /// processor's cache.
     filter: Box<[u64]>,
     /// Ranks of strings of spaces, by length.
@@ -162,8 +162,8 @@ impl Vocabulary {
         self.table.id_of(&key.bytes()[..key.len()])
     }
 
-    /// Returns whether a key may be a token, and prefetches the memory that `find_short` reads. It does
-    /// not wait for the filter: most keys of new text are tokens.
+    /// Returns whether a key may be a token, and prefetches the memory that `find_short` reads. It
+    /// does not wait for the filter: most keys of new text are tokens.
     #[inline(always)]
     pub fn fetch(&self, key: Key, hash: u64) -> bool {
         let place = self.table.short().fetch(key, hash);
@@ -185,8 +185,8 @@ impl Vocabulary {
         maybe.then(|| self.table.id_of_long(piece, hash))?
     }
 
-    /// Returns the id of a token of at least 16 spaces; None for any other string. Indented text has
-    /// many, and this is faster than `whole_long`.
+    /// Returns the id of a token of at least 16 spaces; None for any other string. Indented text
+    /// has many, and this is faster than `whole_long`.
     #[inline(always)]
     pub fn whole_spaces(&self, piece: &[u8]) -> Option<u32> {
         let &id = self.spaces.get(piece.len()).filter(|&&id| id != NO_RANK)?;
@@ -195,8 +195,8 @@ impl Vocabulary {
         (are_spaces && chunks.iter().all(|chunk| chunk == sixteen)).then_some(id)
     }
 
-    /// Returns whether a segment has the ids that a pre-token of these bytes has. False if the segment
-    /// is a token that its bytes do not merge to, and if it does not start wide.
+    /// Returns whether a segment has the ids that a pre-token of these bytes has. False if the
+    /// segment is a token that its bytes do not merge to, and if it does not start wide.
     #[inline(always)]
     pub fn is_like_pre_token(&self, segment: &[u8]) -> bool {
         starts_wide(segment) && (self.unreachable.is_empty() || !self.unreachable.contains(segment))

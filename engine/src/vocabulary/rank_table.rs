@@ -153,7 +153,7 @@ impl RankTable {
         items.filter(|(key, _)| key.len() > 0)
     }
 
-    /// Iterates over the tokens' places in the short table, and the hashes by which they are looked up.
+    /// Iterates over the tokens' places in the short table, and the hashes that find them.
     pub fn places(&self) -> impl Iterator<Item = (usize, u64)> {
         (0..self.len()).map(|i| {
             let (token, key) = (self.tokens.get(i), self.tokens.key(i));
@@ -247,8 +247,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Makes the table after the last token was read, or reading failed: a duplicate before that takes
-    /// precedence.
+    /// Makes the table after the last token was read, or reading failed: a duplicate before that
+    /// takes precedence.
     fn build(self, read: Result<(), Fault>) -> Result<RankTable, TableFault> {
         let increasing = self.ids.windows(2).all(|pair| pair[0] < pair[1]);
         let repeated_id = if increasing {

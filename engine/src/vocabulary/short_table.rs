@@ -14,8 +14,8 @@ pub struct Key {
     high: u64,
 }
 
-/// By length: the masks of a string's bytes in the two halves of 16 bytes, and what the upper half has
-/// besides. A key of length 0, which stands for any other length, has a bit set in the string.
+/// By length: the masks of a string's bytes in the two halves of 16 bytes, and what the upper half
+/// has besides. A key of length 0, which stands for any other length, has a bit set in the string.
 const MASKS: [[u64; 3]; LONGEST + 2] = {
     let mut masks = [[0, 0, 1]; LONGEST + 2];
     let mut len = 1;
@@ -28,8 +28,8 @@ const MASKS: [[u64; 3]; LONGEST + 2] = {
 };
 
 impl Key {
-    /// Makes the key of the `len` bytes from `start`. For 0 or more than 15 bytes it is a key that no
-    /// string has.
+    /// Makes the key of the `len` bytes from `start`. For 0 or more than 15 bytes it is a key that
+    /// no string has.
     #[inline(always)]
     pub fn of(text: &[u8], start: usize, len: usize) -> Self {
         let halves = |bytes: &[u8; 16]| {

@@ -82,7 +82,7 @@ impl SpecialSet {
     }
 }
 
-/// Total length in bytes from which strings are long. A DFA has up to 2 KiB for each of their bytes.
+/// Total length in bytes from which strings are long. A DFA has up to 2 KiB for each byte.
 const LONG: usize = 8 << 10;
 
 /// Maximum length in bytes of names with a search for their common prefix: each of its matches

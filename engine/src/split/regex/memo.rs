@@ -105,8 +105,8 @@ impl Memo {
         known.failed_from = known.failed_from.min(from);
     }
 
-    /// Records that the form that ends at `shortened_end` is part of a match that ends at `end`. Needs a
-    /// call of `shorten` for the same run before.
+    /// Records that the form that ends at `shortened_end` is part of a match that ends at `end`.
+    /// Needs a call of `shorten` for the same run before.
     pub fn win_shortened(&mut self, pc: Pc, run_end: usize, shortened_end: usize, end: End) {
         let known = self.shortened.get_mut(&(pc, run_end));
         if let Some(known) = known {

@@ -7,7 +7,7 @@ use super::ast::{Greed, Node, Repeat, alternation, concat};
 use super::program::too_many_parts;
 use crate::split::PatternFault;
 
-/// Rewrites a tree. `budget` is the maximum size of what is copied, and is zero if that was too much.
+/// Rewrites a tree. `budget` is the maximum size of what is copied; zero if that was exceeded.
 pub fn simplify(node: Node, budget: &mut usize) -> Result<Node, PatternFault> {
     let mut all = |nodes: Vec<Node>| -> Result<Vec<Node>, PatternFault> {
         nodes
