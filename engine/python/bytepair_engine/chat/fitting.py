@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import accumulate, groupby
+from itertools import accumulate
 from typing import Final, Self, SupportsIndex
 
 from bytepair_engine.backends.interface import Text
@@ -22,8 +22,8 @@ from bytepair_engine.chat.counting import (
 from bytepair_engine.chat.errors import InvalidChat
 from bytepair_engine.chat.format import Accuracy, Chat, ChatFormat
 from bytepair_engine.chat.layout import FRAME, TOOLS
-from bytepair_engine.chat.messages import Message
 from bytepair_engine.chat.options import ChatOptions
+from bytepair_engine.chat.plan import RESULT_ROLES, Plan, call_groups
 from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import (
     BudgetTooSmall,
@@ -114,7 +114,7 @@ def fit_chat(
         rules = replace(rules, last_turns=max(1, rules.last_turns))
     counter = Counter(chosen, encoding, disallowed_special)
     accuracy = chosen.accuracy_of(chat)
-    roles, groups = [message.role for message in chat.messages], _call_groups(chat.messages)
+    roles, groups = [message.role for message in chat.messages], call_groups(chat.messages)
 
     def only(kept: list[int]) -> Chat:
         return replace(chat, messages=tuple([chat.messages[index] for index in kept]))
@@ -159,7 +159,7 @@ def fit_texts(
     )
     roles = [role for role, _ in messages]
     counted = None
-    if _RESULT_ROLES.isdisjoint(roles):
+    if RESULT_ROLES.isdisjoint(roles):
         counted = count_texts(
             messages, encoding=encoding, chosen=chosen, disallowed_special=disallowed_special
         )
@@ -168,9 +168,6 @@ def fit_texts(
     counts = [*counted.message_counts, counted.tools_count, counted.frame_count]
     return _fitted(roles, [], counts, rules, None, counted.accuracy)
 
-
-#: Roles of tool results.
-_RESULT_ROLES: Final = frozenset({"tool", "ipython"})
 
 #: Maximum number of shorter chats that are tried once the format has rejected one. Each costs as
 #: much as counting the chat, and pinned messages could make thousands of them.
@@ -238,7 +235,7 @@ def _fitted(
 
     Args:
         roles: The role of each message.
-        groups: The result of `_call_groups`.
+        groups: The result of `call_groups`.
         counts: Tokens of each message, of the tools and of the frame, in the whole chat.
         rules: The arguments of `fit_chat`.
         count: Counts a chat of some of the messages; None if the counts of messages add up.
@@ -249,7 +246,13 @@ def _fitted(
     total, everything = sum(counts), list(range(len(roles)))
     if total <= rules.budget:
         return FittedChat(everything, False, total, total, accuracy)
-    plan = _Plan(roles, groups, rules)
+    plan = Plan(
+        roles,
+        groups,
+        rules.pins,
+        keep_system=rules.keep_system,
+        last_turns=rules.last_turns,
+    )
     start, found = _longest(plan, counts, rules.target, count)
     if found > rules.budget:
         # A format may add a long text of its own in place of a system message that was dropped.
@@ -258,83 +261,8 @@ def _fitted(
     return FittedChat(kept, len(kept) < len(everything), found, total, accuracy)
 
 
-class _Plan:
-    """The messages that can be kept: the head, the pinned ones, and a tail.
-
-    Attributes:
-        head: Number of messages at the start that are always kept.
-        pinned: Indices of the pinned messages after the head and of their calls and results,
-            sorted.
-        starts: Possible starts of the tail, increasing; the last is that of the shortest tail
-            allowed.
-    """
-
-    def __init__(self, roles: list[str], groups: list[list[int]], rules: _Rules) -> None:
-        end, last_turns = len(roles), rules.last_turns
-        self._roles = roles
-        self._end = end
-        systems = 0
-        while systems < end and roles[systems] in ("system", "developer"):
-            systems += 1
-        self.head = systems if rules.keep_system else 0
-        group_of = {index: group for group in groups for index in group}
-        pinned = {index for pin in rules.pins for index in group_of.get(pin, (pin,))}
-        self.pinned = sorted(index for index in pinned if index >= self.head)
-        users = [i for i in range(systems, end) if roles[i] == "user"]
-        turns = users if users and users[0] == systems else [systems, *users]
-        turns = [turn for turn in turns if turn < end]
-        # A start between a call and its result would separate them.
-        crossed = [0] * (end + 1)
-        for first, *_, last in groups:
-            crossed[first + 1] += 1
-            crossed[last + 1] -= 1
-        depth = list(accumulate(crossed))
-        whole = [turn for turn in turns if depth[turn] == 0]
-        required = turns[-last_turns] if 0 < last_turns <= len(turns) else systems
-        if last_turns == 0:
-            required = end
-        self.starts = [start for start in whole if start <= required]
-        if last_turns == 0:
-            self.starts.append(end)
-        if not self.starts:
-            self.starts = [systems]
-
-    def kept(self, start: int) -> list[int]:
-        """Return the indices that are kept if the tail starts at `start`."""
-        return [*range(self.head), *self.pinned[: self.before(start)], *range(start, self._end)]
-
-    def before(self, start: int) -> int:
-        """Return the number of pinned messages between the head and the tail."""
-        return bisect_left(self.pinned, start)
-
-    def start_groups(self) -> list[list[int]]:
-        """Return the starts that drop a message, grouped by the messages before the tail and the
-        role of its first message."""
-        roles = [*self._roles, ""]
-        starts = [start for start in self.starts if start > self.head + self.before(start)]
-        groups = groupby(starts, key=lambda start: (self.before(start), roles[start]))
-        return [[*group] for _, group in groups]
-
-
-def _call_groups(messages: Sequence[Message]) -> list[list[int]]:
-    """Return the groups of messages that stay together: a message with calls and its results."""
-    groups: dict[int, list[int]] = {}
-    callers: dict[str, int] = {}
-    caller: int | None = None
-    for index, message in enumerate(messages):
-        if message.role in _RESULT_ROLES:
-            found = callers.get(message.tool_call_id) if message.tool_call_id else caller
-            if found is not None:
-                groups.setdefault(found, [found]).append(index)
-        else:
-            caller = index if message.role == "assistant" else None
-            if message.tool_calls:
-                callers.update((call.id, index) for call in message.tool_calls)
-    return [*groups.values()]
-
-
 def _longest(
-    plan: _Plan, counts: list[int], target: int, count: Callable[[list[int]], int] | None
+    plan: Plan, counts: list[int], target: int, count: Callable[[list[int]], int] | None
 ) -> tuple[int, int]:
     """Return the start of the longest tail that fits into `target`, or of the smallest known one;
     and the count.
@@ -369,7 +297,7 @@ def _longest(
 
 
 def _counted(
-    plan: _Plan, starts: list[int], found: int, target: int, count: Callable[[list[int]], int]
+    plan: Plan, starts: list[int], found: int, target: int, count: Callable[[list[int]], int]
 ) -> tuple[int, int]:
     """Return the result of `_longest` among `starts` by counting from the predicted position."""
     last = len(starts) - 1
@@ -396,7 +324,7 @@ def _counted(
     return starts[found], counted[found]
 
 
-def _accepted(plan: _Plan, count: Callable[[list[int]], int]) -> list[int]:
+def _accepted(plan: Plan, count: Callable[[list[int]], int]) -> list[int]:
     """Return the starts of shorter chats that the format accepts, after it has rejected one. An
     empty list if there are too many to try.
 
