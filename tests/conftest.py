@@ -1,14 +1,16 @@
-"""Fixtures of several parts: real servers in separate processes."""
+"""Fixtures of several parts: the command `bytepair`, and real servers in separate processes."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from support import serving
+from support.in_process import Command
 from support.serving import RunningServer
 
 # The duration of an example depends more on the load of the machine than on the code.
@@ -47,6 +49,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"serve", "replicas"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)  # it starts its own servers
+
+
+@pytest.fixture
+def shell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Command:
+    """Run `bytepair` in a temporary folder."""
+    monkeypatch.chdir(tmp_path)
+    return Command(capsys)
 
 
 @pytest.fixture(scope="session")

@@ -18,14 +18,6 @@ SEED = 20261121
 
 
 @pytest.fixture
-def shell(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Command:
-    monkeypatch.chdir(tmp_path)
-    return Command(capsys)
-
-
-@pytest.fixture
 def texts(shell: Command) -> list[list[str]]:
     """Return the documents of each file of a corpus of every format, in the order of the files."""
     print(f"seed {SEED}")

@@ -5,16 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bytepair_engine import get_encoding
 from bytepair_tools.auditing.vocabulary import can_be_in_text
+from support.in_process import Command
 from support.sentencepiece_models import trained
-
-Shell = Callable[..., str]
 
 #: Tokens in the order of their ranks, after the single bytes.
 TOKENS = [
@@ -53,7 +51,7 @@ def ids(*tokens: bytes) -> list[int]:
     return [IDS[token] for token in tokens]
 
 
-def test_every_fault_is_found(shell: Shell, tmp_path: Path, faulty: str) -> None:
+def test_every_fault_is_found(shell: Command, tmp_path: Path, faulty: str) -> None:
     (tmp_path / "a.txt").write_text(TEXT + " <|y|> <|y|>", encoding="utf-8")
     report = json.loads(shell("audit", faulty, "--on", "a.txt", "--json"))
     assert found(report) == {
@@ -84,7 +82,7 @@ def test_every_fault_is_found(shell: Shell, tmp_path: Path, faulty: str) -> None
     assert "  and 11 more: --limit N lists N, --json all\n" in table
 
 
-def test_flagged_tokens_are_written_as_a_setting_of_the_server(shell: Shell, faulty: str) -> None:
+def test_flagged_tokens_are_written_as_a_setting_of_the_server(shell: Command, faulty: str) -> None:
     usual = ("audit", faulty, "--flag", "incomplete")
     expected = ids(b"\xe6\x97", b"\xff\xfe", b"a\x82")
     assert tomllib.loads(shell(*usual)) == {"flagged_tokens": {"faulty": expected}}
@@ -93,7 +91,7 @@ def test_flagged_tokens_are_written_as_a_setting_of_the_server(shell: Shell, fau
     shell("audit", faulty, "--flag", "unused", status=1, errors="--flag unused: this check cannot")
 
 
-def test_checks_that_need_no_texts_run_without_texts(shell: Shell, faulty: str) -> None:
+def test_checks_that_need_no_texts_run_without_texts(shell: Command, faulty: str) -> None:
     report = json.loads(shell("audit", faulty, "--json"))
     checks = found(report)
     assert checks.pop("unused") is None
@@ -115,7 +113,7 @@ def test_checks_that_need_no_texts_run_without_texts(shell: Shell, faulty: str) 
     ],
 )
 def test_the_exit_status_is_for_ci(
-    shell: Shell, tmp_path: Path, faulty: str, limits: tuple[str, ...], exceeded: str
+    shell: Command, tmp_path: Path, faulty: str, limits: tuple[str, ...], exceeded: str
 ) -> None:
     (tmp_path / "a.txt").write_text(TEXT, encoding="utf-8")
     arguments = ("audit", faulty, "--on", "a.txt", *limits)
@@ -127,7 +125,7 @@ def test_the_exit_status_is_for_ci(
 
 
 @pytest.mark.slow
-def test_a_token_that_occurs_in_no_text(shell: Shell, tmp_path: Path) -> None:
+def test_a_token_that_occurs_in_no_text(shell: Command, tmp_path: Path) -> None:
     """r50k_base has " SolidGoldMagikarp" (43453), and all of its tokens can be merged."""
     (tmp_path / "a.txt").write_text("An ordinary text.")
     (tmp_path / "b.jsonl").write_text('{"text": "Who is SolidGoldMagikarp?"}\n')
@@ -146,7 +144,7 @@ def test_a_token_that_occurs_in_no_text(shell: Shell, tmp_path: Path) -> None:
         assert len(checks["unused"] or []) == tokens - len(produced) + single
 
 
-def test_a_pipeline(shell: Shell, tmp_path: Path) -> None:
+def test_a_pipeline(shell: Command, tmp_path: Path) -> None:
     (tmp_path / "a.model").write_bytes(trained("gemma"))
     (tmp_path / "a.txt").write_text("hello <start_of_turn> <bos>")
     report = json.loads(shell("audit", "a.model", "--on", "a.txt", "--json"))
@@ -159,7 +157,7 @@ def test_a_pipeline(shell: Shell, tmp_path: Path) -> None:
     shell(*limit, status=1, errors="--max-split: this check cannot run: the encoding changes text")
 
 
-def test_bad_input(shell: Shell, faulty: str) -> None:
+def test_bad_input(shell: Command, faulty: str) -> None:
     usual = ("audit", faulty)
     shell(*usual, "--max-unused", "5", status=1, errors="--max-unused: this check cannot run: no")
     shell(*usual, "--max-unused", "many", status=2, errors="'many' is neither a number nor a perc")

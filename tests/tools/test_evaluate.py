@@ -6,7 +6,6 @@ import gzip
 import json
 import random
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -21,10 +20,9 @@ from bytepair_tools.evaluation.segments import Segmenter
 from bytepair_tools.texts.documents import Documents
 from pyarrow import parquet
 from support.hard_text import random_texts
+from support.in_process import Command
 from support.sentencepiece_models import trained
 from support.tokenizer_json import made
-
-Shell = Callable[..., str]
 
 DATA = [{"name": f"worker-{n}", "ports": [8000 + n, 9000], "labels": {"a": "b"}} for n in range(30)]
 TEXTS = {"en": ["The cat sat.", "It’s 2024 already!"], "ru": ["Кот сидел."], "ja": ["猫が座った。"]}
@@ -99,7 +97,7 @@ def test_a_large_document_is_read_in_blocks(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_parallel_files_are_compared_in_one_command(shell: Shell, tmp_path: Path) -> None:
+def test_parallel_files_are_compared_in_one_command(shell: Command, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(DATA, indent=2))
     (tmp_path / "a.yaml").write_text(yaml.safe_dump(DATA))
     arguments = ("evaluate", "gpt-4", "gpt-4o", "--parallel", "--on", "a.json", "a.yaml")
@@ -128,7 +126,7 @@ def test_parallel_files_are_compared_in_one_command(shell: Shell, tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", ["a.jsonl.gz", "a.parquet"])
-def test_documents_are_grouped_by_a_field(shell: Shell, tmp_path: Path, file: str) -> None:
+def test_documents_are_grouped_by_a_field(shell: Command, tmp_path: Path, file: str) -> None:
     rows = [{"lang": lang, "body": text} for lang, texts in TEXTS.items() for text in texts]
     if file == "a.parquet":
         columns = {key: [row[key] for row in rows] for key in ("lang", "body")}
@@ -154,7 +152,7 @@ def test_documents_are_grouped_by_a_field(shell: Shell, tmp_path: Path, file: st
 
 
 @pytest.mark.slow
-def test_an_encoding_is_a_name_or_a_file_of_any_kind(shell: Shell, tmp_path: Path) -> None:
+def test_an_encoding_is_a_name_or_a_file_of_any_kind(shell: Command, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello world, hello")
     encodings_of_every_kind(tmp_path)
     (tmp_path / "bytepair.toml").write_text(
@@ -192,7 +190,9 @@ def test_an_encoding_is_a_name_or_a_file_of_any_kind(shell: Shell, tmp_path: Pat
         (("broken.toml", "--on", "a.txt"), "broken.toml: it is not TOML"),
     ],
 )
-def test_bad_input(shell: Shell, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+def test_bad_input(
+    shell: Command, tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
     status = 2 if "a.pdf" in arguments else 1
     (tmp_path / "a.txt").write_text("hello")
     (tmp_path / "bad.txt").write_bytes(b"a\xff")
@@ -201,7 +201,7 @@ def test_bad_input(shell: Shell, tmp_path: Path, arguments: tuple[str, ...], mes
     shell("evaluate", *arguments, status=status, errors=message)
 
 
-def test_no_text_at_all(shell: Shell, tmp_path: Path) -> None:
+def test_no_text_at_all(shell: Command, tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_bytes(b"")
     found: dict[str, Any] = json.loads(shell("evaluate", "gpt2", "--on", "empty.txt", "--json"))
     [result] = found["files"][0]["results"]
@@ -214,7 +214,7 @@ def test_no_text_at_all(shell: Shell, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_chart(shell: Shell, tmp_path: Path) -> None:
+def test_a_chart(shell: Command, tmp_path: Path) -> None:
     """File names are arbitrary: they must neither break the drawing nor be parsed as formulas."""
     names = ["_a$b$.txt", "<b>&.txt", "ж\u202e.txt"]
     for name in names:
@@ -238,7 +238,7 @@ def test_a_chart(shell: Shell, tmp_path: Path) -> None:
 
 
 def test_a_chart_needs_its_extra(
-    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shell: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.txt").write_text("hello")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # as if it were not installed

@@ -12,7 +12,6 @@ import stat
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Callable
 from html.parser import HTMLParser
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -24,12 +23,11 @@ from bytepair_engine.context.inspecting import inspect
 from bytepair_tools.explanation.text import Colour, wants_colour
 from bytepair_tools.shared.visible import visible, visible_bytes
 from support.hard_text import random_character
+from support.in_process import Command
 from support.sentencepiece_models import trained
 from support.serving import clean_environment
 from support.shell import command
 from support.tokenizer_json import made
-
-Shell = Callable[..., str]
 
 HOSTILE = (
     "\x1b[31mred\x1b[0m \x1b]8;;http://x\x07 \u202eabc\u2066 \u200b\u2028 \x7f\x9b1m \u0301x "
@@ -43,7 +41,7 @@ def acting(text: str) -> set[str]:
     return {c for c in text if c != "\n" and unicodedata.category(c) in ACTING}
 
 
-def test_the_tokens_equal_those_of_the_encoding(shell: Shell) -> None:
+def test_the_tokens_equal_those_of_the_encoding(shell: Command) -> None:
     text = "Hello, naïve 🙂 <|endoftext|>"
     for name in ("gpt2", "gpt-4"):
         encoding = get_encoding(name)
@@ -61,7 +59,7 @@ def test_the_tokens_equal_those_of_the_encoding(shell: Shell) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "cl100k_base", "a.model"])
-def test_a_character_shared_by_tokens_is_shown(shell: Shell, tmp_path: Path, name: str) -> None:
+def test_a_character_shared_by_tokens_is_shown(shell: Command, tmp_path: Path, name: str) -> None:
     (tmp_path / "a.model").write_bytes(trained("llama"))
     text = "x 🦄🙂é日 \U00012345"
     usual = ("explain", text, "--encoding", name)
@@ -82,7 +80,7 @@ def test_a_character_shared_by_tokens_is_shown(shell: Shell, tmp_path: Path, nam
 
 
 def test_the_encoding_may_be_in_the_environment(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
+    shell: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BYTEPAIR_ENCODING", "gpt2")
     assert "of r50k_base" in shell("explain", "a")
@@ -91,7 +89,7 @@ def test_the_encoding_may_be_in_the_environment(
     shell("explain", "a", status=2, errors="required: -e/--encoding")
 
 
-def test_the_merges_of_one_token(shell: Shell) -> None:
+def test_the_merges_of_one_token(shell: Command) -> None:
     by_number = ("explain", "Hello naïve", "--encoding", "gpt2", "--token", "1")
     by_text = ("explain", "-e", "gpt2", "--token", " naïve")
     by_id = ("explain", "--model", "gpt2", "--token", "41492")
@@ -109,7 +107,7 @@ def test_the_merges_of_one_token(shell: Shell) -> None:
     assert merges[-1] == {"left": " na", "right": "ïve", "id": 41492}
 
 
-def test_a_token_that_is_not_produced_by_merging(shell: Shell, tmp_path: Path) -> None:
+def test_a_token_that_is_not_produced_by_merging(shell: Command, tmp_path: Path) -> None:
     """A token whose bytes merge to others, a single byte, and a special token."""
     words = "".join(f"{word} {rank}\n" for rank, word in enumerate(_single_bytes()))
     (tmp_path / "a.tiktoken").write_text(words + "YmM= 256\nYWJjZA== 257\n")  # bc, abcd
@@ -122,7 +120,7 @@ def test_a_token_that_is_not_produced_by_merging(shell: Shell, tmp_path: Path) -
 
 
 def test_a_token_of_a_pipeline_is_selected_by_its_decoded_text(
-    shell: Shell, tmp_path: Path
+    shell: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "a.model").write_bytes(trained("llama"))
     usual = ("explain", "--encoding", "a.model", "--token")
@@ -139,7 +137,7 @@ def _single_bytes() -> list[str]:
     return [base64.b64encode(bytes([byte])).decode() for byte in range(256)]
 
 
-def test_no_text_acts_on_a_terminal(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_text_acts_on_a_terminal(shell: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = shell("explain", HOSTILE, "--encoding", "gpt2", "--token", "0")
     assert acting(plain) == set()
     assert "\\x1b" in plain
@@ -215,7 +213,7 @@ class Page(HTMLParser):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "a.model", "a.json"])
 def test_a_page_has_the_same_content_and_no_text_acts(
-    shell: Shell, tmp_path: Path, name: str
+    shell: Command, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "a.model").write_bytes(trained("llama"))
     (tmp_path / "a.json").write_bytes(made("an end of word"))
@@ -237,7 +235,7 @@ def test_a_page_has_the_same_content_and_no_text_acts(
     assert set(page.data["trees"]) == {str(token["id"]) for token in tokens}
 
 
-def test_a_page_can_run_its_own_script_and_load_nothing(shell: Shell, tmp_path: Path) -> None:
+def test_a_page_can_run_its_own_script_and_load_nothing(shell: Command, tmp_path: Path) -> None:
     shell("explain", "a", "--encoding", "gpt2", "--html", "a.html")
     elements = Page((tmp_path / "a.html").read_text(encoding="utf-8")).elements
     policy = next(a["content"] for _, a, _ in elements if "http-equiv" in a)
@@ -253,7 +251,7 @@ def test_a_page_can_run_its_own_script_and_load_nothing(shell: Shell, tmp_path: 
     assert not {"src", "href", "style", "onload"} & {key for _, a, _ in elements for key in a}
 
 
-def test_a_page_for_one_token(shell: Shell, tmp_path: Path) -> None:
+def test_a_page_for_one_token(shell: Command, tmp_path: Path) -> None:
     shell("explain", "a bc", "--encoding", "gpt2", "--token", "1", "--html", "a.html")
     chosen = get_encoding("gpt2").encode("a bc")[1]
     data = Page((tmp_path / "a.html").read_text(encoding="utf-8")).data
@@ -263,7 +261,7 @@ def test_a_page_for_one_token(shell: Shell, tmp_path: Path) -> None:
     assert data["trees"][str(chosen)][-1][3:] == [3, 2]
 
 
-def test_findings_equal_those_of_inspect(shell: Shell, tmp_path: Path) -> None:
+def test_findings_equal_those_of_inspect(shell: Command, tmp_path: Path) -> None:
     text = "\U0001f984 wo\u200brld <|endoftext|> "
     usual = ("explain", text, "--encoding", "gpt2")
     found = inspect(get_encoding("gpt2"), text)
@@ -285,7 +283,7 @@ def test_findings_equal_those_of_inspect(shell: Shell, tmp_path: Path) -> None:
     ]
 
 
-def test_an_encoding_without_split_points_has_no_findings(shell: Shell, tmp_path: Path) -> None:
+def test_an_encoding_without_split_points_has_no_findings(shell: Command, tmp_path: Path) -> None:
     (tmp_path / "a.tiktoken").write_text(
         "".join(f"{word} {rank}\n" for rank, word in enumerate(_single_bytes()))
     )
@@ -296,7 +294,7 @@ def test_an_encoding_without_split_points_has_no_findings(shell: Shell, tmp_path
     assert Page((tmp_path / "a.html").read_text(encoding="utf-8")).data["findings"] is None
 
 
-def test_tokens_found_by_an_audit_are_findings(shell: Shell, tmp_path: Path) -> None:
+def test_tokens_found_by_an_audit_are_findings(shell: Command, tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text("[flagged_tokens]\nr50k_base = [43453]\n")
     usual = ("explain", "a SolidGoldMagikarp", "--encoding", "gpt2", "--flagged-tokens")
     assert "1-19        FLAGGED_TOKEN  id 43453" in shell(*usual, "a.toml")
@@ -310,7 +308,7 @@ def test_tokens_found_by_an_audit_are_findings(shell: Shell, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_deep_tree_is_truncated_with_a_note(shell: Shell, tmp_path: Path) -> None:
+def test_a_deep_tree_is_truncated_with_a_note(shell: Command, tmp_path: Path) -> None:
     """An untrusted vocabulary chooses the depth."""
     lines = [f"{token} {rank}\n" for rank, token in enumerate(_single_bytes())]
     tokens = [b"a" + b"b" * count for count in range(1, 400)]
@@ -362,7 +360,7 @@ def test_a_stream_that_is_closed_or_full(line: str, status: int, error: str) -> 
         (("a", "--allowed-special", "<x>"), 1, "'<x>' is not a special token of r50k_base"),
     ],
 )
-def test_bad_input(shell: Shell, arguments: tuple[str, ...], status: int, message: str) -> None:
+def test_bad_input(shell: Command, arguments: tuple[str, ...], status: int, message: str) -> None:
     shell("explain", *arguments, "--encoding", "gpt2", status=status, errors=message)
 
 
@@ -377,7 +375,7 @@ def test_visible_text_is_unambiguous_and_without_control_characters() -> None:
 
 
 def test_a_page_has_the_permissions_of_the_umask_or_of_the_file_that_it_replaces(
-    shell: Shell, tmp_path: Path
+    shell: Command, tmp_path: Path
 ) -> None:
     def mode() -> int:
         shell("explain", "a", "--encoding", "gpt2", "--html", "a.html")

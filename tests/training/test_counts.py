@@ -24,17 +24,14 @@ USUAL = (*SIZE, "--pattern", "gpt2")
 
 
 @pytest.fixture
-def shell(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Command:
+def shell(shell: Command) -> Command:
     """The command, in a folder with two texts of hard pieces."""
     print(f"seed {SEED}")
     rng = random.Random(SEED)
     for name in ("a.txt", "b.txt"):
         text = "".join(rng.choices(HARD_PIECES + HARD_CHARACTERS, k=3000))
-        (tmp_path / name).write_text(text, encoding="utf-8", newline="")
-    monkeypatch.chdir(tmp_path)
-    return Command(capsys)
+        Path(name).write_text(text, encoding="utf-8", newline="")
+    return shell
 
 
 def table(folder: str) -> bytes:
