@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from bytepair_engine import SpecialTokenFound, extend_encoding
+from bytepair_engine import InvalidUnicode, SpecialTokenFound, extend_encoding
 from bytepair_engine.chat import (
     ChatFormatMismatch,
     count_chat,
@@ -32,7 +32,10 @@ CALLS: list[Any] = [
 @pytest.mark.parametrize("name", ["chatml", "gemma", "llama3", "mistral-v1", "harmony"])
 def test_the_error_names_the_message(name: str, call: Any) -> None:
     """The offset is that in the content, also where the format joins it with other texts."""
-    chat = [{"role": "system", "content": "s"}, {"role": "user", "content": ["né", f"!{TOKEN}"]}]
+    chat: Any = [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": ["né", f"!{TOKEN}"]},
+    ]
     how: Any = {"encoding": encoding_for(name), "format": name, "disallowed_special": "all"}
     with pytest.raises(SpecialTokenFound, match=r"^message 1: content: .* at byte 4; ") as caught:
         call(chat, **how)
@@ -40,6 +43,9 @@ def test_the_error_names_the_message(name: str, call: Any) -> None:
     assert (found.token, found.byte_offset, found.index) == (TOKEN, 4, 1)
     assert "allowed_special=" not in str(found).replace("disallowed_special=", "")
     assert str(pickle.loads(pickle.dumps(found))) == str(found)
+    chat[1]["content"] = ["né", "!\ud800"]
+    with pytest.raises(InvalidUnicode, match=r"^message 1: content: lone surrogate at byte 4$"):
+        call(chat, **how)
 
 
 def test_a_message_is_named_by_its_index_in_the_whole_chat() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import sys
 from array import array
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Barrier
 from typing import Any
 
@@ -18,6 +20,7 @@ from bytepair_engine import (
     Encoding,
     InvalidOption,
     InvalidUnicode,
+    SpecialTokenFound,
     StreamDecoder,
     StreamEncoder,
     UnknownEncoding,
@@ -156,6 +159,25 @@ def test_bytes_that_are_not_utf8_are_rejected(encoding: Encoding, data: bytes, o
         assert caught.value.byte_offset == offset
 
 
+def test_an_error_in_a_batch_names_the_first_bad_text(encoding: Encoding) -> None:
+    special = next(iter(encoding.special_tokens))
+    calls: list[Any] = [
+        encoding.encode_batch,
+        partial(encoding.count_batch, disallowed_special="all"),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidUnicode, match=r"^text 1: lone surrogate at byte 1$") as found:
+            call(["a", "b\ud800", special])
+        assert found.value.index == 1
+        with pytest.raises(SpecialTokenFound, match=r"^text 1: the text contains") as special_found:
+            call(["a", special, "b\ud800", 5])
+        error = special_found.value
+        assert (error.index, error.byte_offset) == (1, 0)
+        assert str(pickle.loads(pickle.dumps(error))) == str(error)
+        with pytest.raises(TypeError, match=r"^texts: text 1 must be str, not int$"):
+            call(["a", 5, special])
+
+
 def test_values_other_than_text_are_rejected(encoding: Encoding) -> None:
     values: list[Any] = [None, 1, bytearray(b"a"), memoryview(b"a")]
     for bad in values:
@@ -177,8 +199,8 @@ def test_values_other_than_text_are_rejected(encoding: Encoding) -> None:
         ("text", lambda encoding: encoding.truncate(5, 1, disallowed_special="all")),
         ("text", lambda encoding: encoding.split(5, 1)),
         ("text", lambda encoding: encoding.inspect(5)),
-        ("text", lambda encoding: encoding.encode_batch(["a", 5])),
-        ("text", lambda encoding: encoding.encode_batch([b"a"])),
+        ("texts", lambda encoding: encoding.encode_batch(["a", 5])),
+        ("texts", lambda encoding: encoding.encode_batch([b"a"])),
         ("limit", lambda encoding: encoding.count("x", limit=1.5)),
         ("limit", lambda encoding: encoding.count("x", limit=True)),
         ("max_tokens", lambda encoding: encoding.truncate("x", "1")),

@@ -17,7 +17,7 @@ from bytepair_engine import InvalidOption, InvalidUnicode, TrainingError, Vocabu
 from bytepair_engine.backends.cores import BackendName
 from bytepair_engine.backends.reference import split
 from bytepair_engine.pipeline.byte_alphabet import read_bytes
-from bytepair_engine.training.counting import Counting, counts_of, text_batches
+from bytepair_engine.training.counting import Counting, counts_of
 from bytepair_engine.training.merging import Trained, merge_by_reference, merge_counts
 from bytepair_engine.training.settings import TrainingSettings
 from bytepair_engine.vocabulary.patterns import PATTERNS
@@ -34,8 +34,8 @@ def ask(vocab_size: int, pattern: str | None = "gpt2", **options: object) -> Tra
 
 def trained(texts: Iterable[str], settings: TrainingSettings, threads: int = 0) -> Trained:
     with Counting(settings.pattern, threads=threads) as counting:
-        for batch in text_batches(texts, settings.pattern):
-            counting.add(batch)
+        for _ in counting.add_all(texts):
+            pass
         return merge_counts(counting.counts(), settings)
 
 
@@ -187,8 +187,6 @@ def test_train_rejects_invalid_arguments() -> None:
         bytepair_engine.train("a text", vocab_size=300, pattern=None)
     with pytest.raises(VocabularyError, match="no split pattern has the name 'gpt7'"):
         bytepair_engine.train(["a"], vocab_size=300, pattern="gpt7")
-    with pytest.raises(InvalidUnicode, match="lone surrogate"):
-        bytepair_engine.train(["a\ud800"], vocab_size=300, pattern="gpt2")
 
 
 def test_an_error_names_the_argument_of_a_wrong_type() -> None:
@@ -199,8 +197,21 @@ def test_an_error_names_the_argument_of_a_wrong_type() -> None:
         with pytest.raises(TypeError, match=f"^{option} must be "):
             train(**(valid | {option: 1.5}))
     for backend in ("native", "reference"):
-        with pytest.raises(TypeError, match=r"^corpus: each text must be str, not NoneType"):
-            train(**(valid | {"corpus": [None], "backend": backend}))
+        with pytest.raises(TypeError, match=r"^corpus: text 1 must be str, not NoneType"):
+            train(**(valid | {"corpus": ["a", None], "backend": backend}))
+
+
+@pytest.mark.parametrize(
+    ("backend", "letters"), [("native", 10), ("native", 1 << 20), ("reference", 10)]
+)
+def test_train_names_the_text_with_a_lone_surrogate(backend: BackendName, letters: int) -> None:
+    """Long texts are counted in parts."""
+    corpus = ["a" * letters, "ab cd", f"é {'b' * letters}\ud800", "\udfff"]
+    for pattern in "gpt2", None:
+        with pytest.raises(InvalidUnicode) as found:
+            bytepair_engine.train(corpus, vocab_size=300, pattern=pattern, backend=backend)
+        assert (found.value.index, found.value.byte_offset) == (2, letters + 3)
+        assert str(found.value) == f"text 2: lone surrogate at byte {letters + 3}"
 
 
 @pytest.mark.parametrize("backend", ["native", "reference"])
@@ -211,8 +222,8 @@ def test_train_rejects_invalid_counts(backend: BackendName) -> None:
     train: Any = bytepair_engine.train
     with pytest.raises(TypeError, match=r"^corpus: each pre-token must be str or bytes, not int$"):
         train({5: 1}, vocab_size=300, pattern=None, backend=backend)
-    with pytest.raises(InvalidUnicode, match="lone surrogate"):
-        bytepair_engine.train({"a\ud800": 1}, vocab_size=300, pattern=None, backend=backend)
+    with pytest.raises(InvalidUnicode, match=r"^text 1: lone surrogate at byte 1$"):
+        bytepair_engine.train({"b": 1, "a\ud800": 1}, vocab_size=300, pattern=None, backend=backend)
 
 
 @pytest.mark.parametrize("backend", ["native", "reference"])

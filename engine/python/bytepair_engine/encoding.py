@@ -15,6 +15,8 @@ from bytepair_engine.backends.varint import pack
 from bytepair_engine.context.methods import ContextMethods
 from bytepair_engine.errors import (
     InvalidOption,
+    InvalidUnicode,
+    SpecialTokenFound,
     check_least,
     check_type,
     wrong_type,
@@ -27,6 +29,9 @@ from bytepair_engine.vocabulary.special_sets import SpecialSets, SpecialTokens
 
 #: Every encoding of this process, including those inherited by a fork, by identity.
 LIVE: Final[WeakValueDictionary[bytes, Encoding]] = WeakValueDictionary()
+
+#: The errors of a batch that belong to one text.
+_OF_ONE_TEXT: Final = (InvalidUnicode, SpecialTokenFound, TypeError)
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, repr=False, eq=False)
@@ -248,10 +253,15 @@ class Encoding(ContextMethods, TokenMethods):
         disallowed_special: SpecialTokens = "all",
         add_special_tokens: bool = False,
     ) -> list[list[int]]:
-        """Encode each text as `encode` does; [] for none. If a text fails, its error is raised."""
+        """Encode each text as `encode` does; [] for none. If texts fail, the error of the first is
+        raised, with its index."""
         _check_texts(texts)
         allowed, disallowed = self._special_sets.resolve(allowed_special, disallowed_special)
-        found = self._backend.encode_batch(texts, allowed, disallowed)
+        try:
+            found = self._backend.encode_batch(texts, allowed, disallowed)
+        except _OF_ONE_TEXT:
+            _raise_first(texts, lambda text: self._backend.encode_array(text, allowed, disallowed))
+            raise
         return [self.template.around(ids) for ids in found] if add_special_tokens else found
 
     def count(
@@ -296,13 +306,19 @@ class Encoding(ContextMethods, TokenMethods):
         disallowed_special: SpecialTokens = (),
         add_special_tokens: bool = False,
     ) -> list[int]:
-        """Count each text as `count` does; [] for none. If a text fails, its error is raised."""
+        """Count each text as `count` does; [] for none. If texts fail, the error of the first is
+        raised, with its index."""
         _check_texts(texts)
         allowed, disallowed = self._special_sets.resolve(allowed_special, disallowed_special)
         limit = _checked_limit(limit)
+        most = self._text_limit(limit) if add_special_tokens else limit
+        try:
+            counts = self._backend.count_batch(texts, allowed, disallowed, most)
+        except _OF_ONE_TEXT:
+            _raise_first(texts, lambda text: self._backend.count(text, allowed, disallowed, most))
+            raise
         if not add_special_tokens:
-            return self._backend.count_batch(texts, allowed, disallowed, limit)
-        counts = self._backend.count_batch(texts, allowed, disallowed, self._text_limit(limit))
+            return counts
         return [self._with_template(count, limit) for count in counts]
 
     def _text_limit(self, limit: int | None) -> int | None:
@@ -375,6 +391,19 @@ def _check_texts(texts: Sequence[Text]) -> None:
     """Raise TypeError for a single text, whose characters would be the texts, and for others."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Sequence):
         raise wrong_type("texts", "a sequence of texts", texts)
+
+
+def _raise_first(texts: Sequence[Any], work: Callable[[Any], object]) -> None:
+    """Raise the error of the first text for which `work` fails, with its index. The backends differ
+    in which of several they find first, and do not return the index."""
+    for index, text in enumerate(texts):
+        try:
+            work(text)
+        except (InvalidUnicode, SpecialTokenFound) as error:
+            error.index = index
+            raise error from None
+        except TypeError:
+            raise wrong_type(f"texts: text {index}", "str", text) from None
 
 
 def _checked_limit(limit: int | None) -> int | None:

@@ -84,7 +84,7 @@ class SpecialTokenFound(BytepairError, ValueError):
         token: The special token.
         byte_offset: Its start, in bytes of the text's UTF-8.
         index: In a chat the index of the message that has the text, or of the tool if `field` is
-            "tools"; None for other texts.
+            "tools"; in a batch the index of the text; None for other texts.
         field: In a chat the path of the text: "content" for all text parts of a message together,
             "tool_calls[1].name", "tools" for a tool's JSON; or "messages" if the format joined the
             token from several texts. "" for other texts.
@@ -100,17 +100,21 @@ class SpecialTokenFound(BytepairError, ValueError):
         self.field = field
 
     def __str__(self) -> str:
-        found = f"the text contains the special token {self.token!r} at byte {self.byte_offset}; "
+        found = _place(self.index, self.field)
+        found += f"the text contains the special token {self.token!r} at byte {self.byte_offset}; "
         if self.field:
-            return (
-                f"{in_chat(self.index, self.field)}: {found}disallowed_special=() encodes it as "
-                "ordinary text"
-            )
+            return f"{found}disallowed_special=() encodes it as ordinary text"
         return (
             f"{found}remove it from disallowed_special, such as by disallowed_special=(), to "
             f'encode it as ordinary text; if that is "all", allowed_special={{{self.token!r}}} '
             "allows it"
         )
+
+
+def _place(index: int | None, field: str) -> str:
+    if field:
+        return f"{in_chat(index, field)}: "
+    return "" if index is None else f"text {index}: "
 
 
 def in_chat(index: int | None, field: str) -> str:
@@ -126,15 +130,23 @@ class InvalidUnicode(BytepairError, ValueError):
         byte_offset: Start of the invalid part: in text, the length of the UTF-8 before it; in
             bytes, the offset.
         problem: The problem.
+        index: In a batch or a corpus the index of the text; in a chat see `SpecialTokenFound`, as
+            for `field`.
+        field: See `index`.
     """
 
-    def __init__(self, byte_offset: int, problem: str) -> None:
-        super().__init__(byte_offset, problem)
+    def __init__(
+        self, byte_offset: int, problem: str, index: int | None = None, field: str = ""
+    ) -> None:
+        super().__init__(byte_offset, problem, index, field)
         self.byte_offset = byte_offset
         self.problem = problem
+        self.index = index
+        self.field = field
 
     def __str__(self) -> str:
-        return f"{self.problem} at byte {self.byte_offset}"
+        place = _place(self.index, self.field)
+        return f"{place}{self.problem} at byte {self.byte_offset}"
 
 
 class UnknownTokenId(BytepairError, LookupError):

@@ -238,7 +238,7 @@ class ReferenceBackend(DerivedBackend[SpecialSet]):
         return sorted(self._ranks)
 
 
-def check_unicode(text: str) -> None:
+def check_unicode(text: str, index: int | None = None) -> None:
     """Raise InvalidUnicode if `text` holds a lone surrogate, which UTF-8 cannot encode, and
     TypeError if it is not a `str`."""
     if not isinstance(text, str):
@@ -246,7 +246,7 @@ def check_unicode(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidUnicode(len(text[: error.start].encode()), "lone surrogate") from None
+        raise InvalidUnicode(len(text[: error.start].encode()), "lone surrogate", index) from None
 
 
 def _units_before_each_byte(text: str, unit: OffsetUnit) -> list[int]:

@@ -17,7 +17,13 @@ from bytepair_engine.chat.messages import Message, Structured, Tool, read_messag
 from bytepair_engine.chat.options import ChatOptions
 from bytepair_engine.chat.registry import get_chat_format
 from bytepair_engine.encoding import Encoding, check_encoding
-from bytepair_engine.errors import InvalidOption, SpecialTokenFound, check_least, check_type
+from bytepair_engine.errors import (
+    InvalidOption,
+    InvalidUnicode,
+    SpecialTokenFound,
+    check_least,
+    check_type,
+)
 from bytepair_engine.vocabulary.special_sets import SpecialTokens
 
 Messages = Sequence[Mapping[str, Any] | Message]
@@ -95,6 +101,7 @@ def count_chat(
     Raises:
         UnknownChatFormat, ChatFormatMismatch, InvalidChat, InvalidOption: See these classes.
         SpecialTokenFound: A text contains a disallowed special token.
+        InvalidUnicode: A text has a lone surrogate.
 
     >>> from bytepair_engine import get_encoding
     >>> chat = [{"role": "user", "content": "hello"}]
@@ -110,7 +117,7 @@ def count_chat(
         ):
             return _result(chosen, chat, [0, 0], limit)
         counts = Counter(chosen, encoding, disallowed_special).counts(chat)
-    except SpecialTokenFound as error:
+    except (SpecialTokenFound, InvalidUnicode) as error:
         raise located(error, chat, tools, encoding, disallowed_special) from None
     return _result(chosen, chat, counts, None)
 
@@ -202,19 +209,22 @@ def exceeds(
 
 
 def located(
-    error: SpecialTokenFound,
+    error: SpecialTokenFound | InvalidUnicode,
     chat: Chat,
     tools: Tools,
     encoding: Encoding,
     disallowed_special: SpecialTokens,
-) -> SpecialTokenFound:
-    """Return the error of the first text of the chat with a disallowed special token."""
+) -> SpecialTokenFound | InvalidUnicode:
+    """Return the error of the first text of the chat with a disallowed special token or a lone
+    surrogate."""
     for index, field, text in _texts(chat, tools):
         try:
             encoding.count(text, limit=0, disallowed_special=disallowed_special)
-        except SpecialTokenFound as found:
-            return SpecialTokenFound(found.token, found.byte_offset, index, field)
-    return SpecialTokenFound(error.token, error.byte_offset, None, "messages")
+        except (SpecialTokenFound, InvalidUnicode) as found:
+            found.index, found.field = index, field
+            return found
+    error.index, error.field = None, "messages"
+    return error
 
 
 def _texts(chat: Chat, tools: Tools) -> Iterator[tuple[int, str, str]]:
@@ -343,7 +353,7 @@ def encode_chat(
                     first = spans[part] or (len(ids) + start, 0)
                     spans[part] = first[0], len(ids) + end
             ids += found
-    except SpecialTokenFound as error:
+    except (SpecialTokenFound, InvalidUnicode) as error:
         raise located(error, chat, tools, encoding, disallowed_special) from None
     segments = [piece for piece in layout.pieces if piece and not isinstance(piece, int)]
     return EncodedChat(ids, segments, _filled(spans))

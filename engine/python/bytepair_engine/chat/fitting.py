@@ -28,6 +28,7 @@ from bytepair_engine.encoding import Encoding
 from bytepair_engine.errors import (
     BudgetTooSmall,
     InvalidOption,
+    InvalidUnicode,
     SpecialTokenFound,
     check_least,
     check_percent,
@@ -132,7 +133,7 @@ def fit_chat(
     try:
         counts = counter.counts(chat)
         fitted = _fitted(roles, groups, counts, rules, None if adds_up else count, accuracy)
-    except SpecialTokenFound as error:
+    except (SpecialTokenFound, InvalidUnicode) as error:
         raise located(error, chat, tools, encoding, disallowed_special) from None
     if fitted.trimmed and accuracy == "estimate":  # perhaps only because of dropped messages
         return replace(fitted, accuracy=chosen.accuracy_of(only(fitted.kept)))

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from types import TracebackType
 from typing import Final, Self
 
 from bytepair_engine import _core
-from bytepair_engine.errors import InvalidOption, TrainingError, check_least, check_type
+from bytepair_engine.errors import (
+    InvalidOption,
+    InvalidUnicode,
+    TrainingError,
+    check_least,
+    has_surrogate,
+    wrong_type,
+)
 from bytepair_engine.resources import MAX_THREADS
 from bytepair_engine.streaming.split_points import split_points_of
 from bytepair_engine.streaming.splitter import StreamSplitter
@@ -56,6 +62,7 @@ class Counting:
         """
         if check_least("threads", threads, 0) > MAX_THREADS:
             raise InvalidOption("threads", f"must be from 0 to {MAX_THREADS}")
+        self._pattern: Final = pattern
         self._folder = None
         spill = None
         if memory_bytes is not None:
@@ -109,6 +116,28 @@ class Counting:
                 )
         self._open.add(list(texts))
 
+    def add_all(self, texts: Iterable[str]) -> Iterator[int]:
+        """Count texts of any length, in batches.
+
+        Yields:
+            The number of bytes that were counted, after each batch.
+        Raises:
+            InvalidUnicode: A text has a lone surrogate; the error has its index.
+            TypeError: A text is not a `str`.
+            TrainingError, OSError: See `add`.
+        """
+        indices: list[int] = []
+        for batch in batches(_parts(texts, self._pattern, indices)):
+            try:
+                self.add(batch)
+            except InvalidUnicode as error:
+                error.index = next(
+                    i for i, part in zip(indices, batch, strict=True) if has_surrogate(part)
+                )
+                raise
+            indices.clear()
+            yield self.bytes
+
     def add_counts(self, counts: _core.PretokenCounts) -> None:
         """Add earlier counts, as if their texts were counted now.
 
@@ -145,14 +174,19 @@ class Counting:
         return self._open.counts()
 
 
-def text_batches(texts: Iterable[str], pattern: str | None) -> Iterator[list[str]]:
-    """Divide texts into parts, and group these into batches to count."""
-    return batches(chain.from_iterable(_parts(text, pattern) for text in texts))
-
-
-def _parts(text: str, pattern: str | None) -> Iterable[str]:
-    check_type("corpus: each text", text, str, "str")
-    return (text,) if len(text) <= PART_CHARACTERS else parts((text,), pattern)
+def _parts(texts: Iterable[str], pattern: str | None, indices: list[int]) -> Iterator[str]:
+    """Divide texts into parts, and append the index of the text of each part to `indices`."""
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise wrong_type(f"corpus: text {index}", "str", text)
+        is_short = len(text) <= PART_CHARACTERS
+        try:
+            for part in (text,) if is_short else parts((text,), pattern):
+                indices.append(index)
+                yield part
+        except InvalidUnicode as error:
+            error.index = index
+            raise
 
 
 def counts_of(counts: Mapping[bytes, int] | Mapping[str, int]) -> _core.PretokenCounts:

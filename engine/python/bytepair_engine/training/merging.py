@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING, Final, Literal, SupportsIndex
@@ -60,16 +60,17 @@ def checked_counts(
     Raises:
         TypeError: A pre-token is neither text nor bytes.
         InvalidOption: A pre-token is empty, or a count is not an integer from 0 to 2⁶³ - 1.
-        InvalidUnicode: A pre-token has a lone surrogate.
+        InvalidUnicode: A pre-token has a lone surrogate; the error has its index.
     """
-    for word, count in counts.items():
+    items: Iterable[tuple[str | bytes, int]] = counts.items()
+    for position, (word, count) in enumerate(items):
         check_type("corpus: each pre-token", word, str | bytes, "str or bytes")
         if not word:
             raise InvalidOption("corpus", "a pre-token is empty")
         if not isinstance(count, SupportsIndex) or not 0 <= (number := index(count)) < 2**63:
             raise InvalidOption("corpus", f"{count!r} is not an integer from 0 to 2**63 - 1")
         if isinstance(word, str):
-            check_unicode(word)
+            check_unicode(word, position)
         if number:
             yield (word.encode() if isinstance(word, str) else word), number
 

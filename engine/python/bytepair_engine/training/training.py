@@ -66,7 +66,7 @@ def train(
     Raises:
         InvalidOption: An argument is invalid.
         VocabularyError: The pattern is invalid.
-        InvalidUnicode: A text has a lone surrogate.
+        InvalidUnicode: A text has a lone surrogate; the error has the index of the text.
         TrainingError: There is no text, or too much to count.
 
     >>> encoding = train(["low lower lowest"], vocab_size=260, pattern=" ?[a-z]+")
@@ -124,16 +124,15 @@ def _native(
     threads: int,
     memory_bytes: int | None,
 ) -> Trained:
-    from bytepair_engine.training.counting import Counting, counts_of, text_batches
+    from bytepair_engine.training.counting import Counting, counts_of
 
     if isinstance(corpus, Mapping):
         return merge_counts(counts_of(corpus), settings, progress)
-    pattern, wanted = settings.pattern, settings.ordinary_tokens
-    with Counting(pattern, threads=threads, memory_bytes=memory_bytes) as counting:
-        for batch in text_batches(corpus, pattern):
-            counting.add(batch)
+    wanted = settings.ordinary_tokens
+    with Counting(settings.pattern, threads=threads, memory_bytes=memory_bytes) as counting:
+        for counted in counting.add_all(corpus):
             if progress is not None:
-                progress(Progress("count", counting.bytes, 0, 256, wanted))
+                progress(Progress("count", counted, 0, 256, wanted))
         counts = counting.counts()
     return merge_counts(counts, settings, progress)
 
@@ -147,8 +146,8 @@ def _reference_counts(corpus: Corpus, pattern: str | None) -> dict[bytes, int]:
 
 
 def _pretokens(texts: Iterable[str], pattern: str | None) -> Iterator[tuple[bytes, int]]:
-    for text in texts:
-        check_type("corpus: each text", text, str, "str")
-        check_unicode(text)
+    for index, text in enumerate(texts):
+        check_type(f"corpus: text {index}", text, str, "str")
+        check_unicode(text, index)
         for piece in split(text, pattern or WHOLE_TEXT):
             yield piece.encode(), 1

@@ -117,13 +117,8 @@ def count_texts(
     """The count of each text, at most `limit` + 1. Raises like `encode` for the first bad item."""
     try:
         return encoding.count_batch(texts, limit=limit, **rule)
-    except InvalidUnicode:
-        for index, text in enumerate(texts):
-            try:
-                count(encoding, text, rule, limit)
-            except InvalidText as error:
-                raise error.in_item(index) from None
-        raise
+    except InvalidUnicode as error:
+        raise InvalidText(f"items[{error.index}].text", error.byte_offset) from None
 
 
 def _encode_parts(
