@@ -29,6 +29,9 @@ CANCEL = 8
 FIELD_BYTES: Final = 32
 SERVICE: Final = "/bytepair.v1.TokenizerService/"
 
+#: Returns whether to continue.
+Going = Callable[[], bool]
+
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
     """Encode a frame (RFC 9113, section 4.1)."""
@@ -168,7 +171,7 @@ class Sender:
         self._room = FIRST_WINDOW
         self.ended = 0
 
-    def data(self, stream: int, payload: bytes, flags: int, going: Callable[[], bool]) -> bool:
+    def data(self, stream: int, payload: bytes, flags: int, going: Going) -> bool:
         """Send a frame once the window has room for it. Returns whether it had room while `going`.
 
         Raises:
@@ -238,3 +241,16 @@ def connection(
         link.connect((host, int(port)))
         link.sendall(PREFACE + frame(SETTINGS, 0, 0) if hello is None else hello)
         yield link
+
+
+def drain(link: socket.socket) -> None:
+    """Drop all received data."""
+    link.setblocking(False)
+    try:
+        while link.recv(1 << 16):
+            pass
+    except BlockingIOError:
+        pass
+    finally:
+        link.setblocking(True)
+        link.settimeout(5)
