@@ -45,6 +45,8 @@ def test_the_format_is_detected_from_the_content(data: bytes, found: str) -> Non
         (b"PK\x03\x04abc", "a ZIP archive"),
         (b"\x80\x04\x95", "a Python pickle"),
         (b"GGUF\x03\0\0\0", "a GGUF model"),
+        (b"# ours\n\n[encodings.a]\nfile = 'a.tiktoken'\n", "TOML"),
+        (b'[encodings."a b"] # ours\n', "TOML"),
         (b'\x10\0\0\0\0\0\0\0{"__metadata__":{}}', "a safetensors file"),
         (b"just some text", "its format is unknown"),
         (b"\nhello\n", "its format is unknown"),

@@ -174,6 +174,9 @@ def test_wrong_arguments(shell: Command, tmp_path: Path) -> None:
     spaced = ("train", "a.txt", *USUAL, "--output", "a b/out")
     assert "--config 'a b/out/bytepair.toml' --grpc" in shell(*spaced, errors="instead")
     shell("train", "a.txt", *USUAL, "--output", "out", status=1, errors="already")
+    for special in ("x=-1", "x=1.5", "x=+5"):
+        extend = ("extend", "cl100k_base", "--special", special, "--output", "y")
+        shell(*extend, status=1, errors=f"--special '{special}': '{special[2:]}' is not an id")
     shell("extend", "cl100k_base", "--special", "x=3", "--output", "y", status=1, errors="its id 3")
     shell("extend", "r9k_base", "--special", "x", "--output", "y", status=1, errors="unknown enc")
     ranks = ("extend", "out/out.tiktoken", "--special", "x", "--output", "y")

@@ -35,6 +35,11 @@ _OTHERS: Final = (
     (rb"(?i)\s*<(!doctype|html|\?xml)", "a web page", "fetch the file itself"),
     (rb"PK\x03\x04", "a ZIP archive", "unpack it first"),
     (rb"\x80[\x02-\x05]", "a Python pickle, which is never loaded", _REMEDY),
+    (
+        rb'(?:\s+|#[^\n]*\n)*+\[+[A-Za-z_](?:[\w.-]|"[^"\n]*")*\]+\s*(?:[#\n]|$)',
+        "TOML, such as a declaration",
+        f"use the file that it declares, of one of the formats {', '.join(FORMATS)}",
+    ),
     (rb"GGUF", "a GGUF model", "use the vocabulary file that it was made from"),
     (rb"(?s).{4}\0{4}\{\"", "a safetensors file, which contains no vocabulary", _REMEDY),
 )

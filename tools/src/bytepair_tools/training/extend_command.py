@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -65,7 +66,12 @@ def _tokens(given: Sequence[str], free: int) -> dict[str, int]:
     tokens: dict[str, int] = {}
     for item in given:
         spelling, equals, number = item.rpartition("=")
-        has_id = bool(equals and spelling) and number.isdecimal()
+        has_id = bool(equals and spelling and re.fullmatch(r"[-+]?\d[\d._]*", number))
+        if has_id and not number.isdecimal():
+            raise Failure(
+                f"--special {item!r}: {number!r} is not an id, which is a number of 0 or more; if "
+                "the token ends so, add its id after another ="
+            )
         token = spelling if has_id else item
         if token in tokens:
             raise Failure(f"--special {token!r} is given twice")
