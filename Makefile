@@ -155,7 +155,7 @@ WITH_GO := PATH="$$PATH:$(CURDIR)/build/go/bin"
 
 .PHONY: interop
 interop: $(VENV)/.dev build/proto/.installed $(GO) ## Call real servers by the programs of examples/, grpcurl, curl and h2load
-	$(WITH_GO) $(BIN)/python -m pytest -q tests/interop/clients.py $(PYTEST_ARGS)
+	$(WITH_GO) $(BIN)/python -m pytest -q tests/interop/examples.py tests/interop/tools.py $(PYTEST_ARGS)
 
 # The versions are in go.mod; go.sum would have thousands of lines.
 build/collector/otelcol: $(wildcard tests/interop/collector/*) $(GO)

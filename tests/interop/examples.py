@@ -1,15 +1,13 @@
-"""Programs without knowledge of this project call real servers: those of examples/, and tools.
+"""The programs of examples/ call real servers, and the stubs of the page are generated.
 
 make interop
 
-Needs Go, Node, Maven, curl, h2load and a network, so pytest does not collect it by default. Missing
-tools are skipped by name.
+Needs Go, Node, Maven and a network, so pytest does not collect it by default. Programs whose tools
+are missing are skipped.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shutil
 import subprocess
@@ -25,44 +23,19 @@ from urllib.request import Request, urlopen
 
 import grpc
 import pytest
-from bytepair.v1 import tokenizer_pb2
-from support.keys import keys_toml
-from support.pki import Authority
-from support.serving import RunningServer, write_config
+from support.programs import BUILD_SECONDS, ROOT, WORK, Served, call, made, need
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-WORK: Final = ROOT / "build/interop"
-GRPCURL: Final = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3"
 GO_PLUGINS: Final = (
     "google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.10",
     "google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.5.1",
 )
-COUNT: Final = "bytepair.v1.TokenizerService/Count"
 #: The expected output of every program.
 PRINTED: Final = "count 2 o200k_base\nstream a naïve 👋 café\nreason UNKNOWN_ENCODING\n"
 #: Maven resets the terminal's colours wherever it writes to.
 RESET: Final = "\x1b[0m"
-KEY: Final = "secret-of-a-test"
 JSON: Final = {"content-type": "application/json"}
-FLAGS: Final = ("--builtin-encodings", "cl100k_base,o200k_base", "--reflection", "true")
-#: The first build downloads dependencies.
-BUILD_SECONDS: Final = 900
-RUN_SECONDS: Final = 60
 
 pytestmark = pytest.mark.timeout(BUILD_SECONDS)
-
-
-@dataclass(frozen=True)
-class Served:
-    """A server, and the variables for calling it.
-
-    Attributes:
-        target: Host and port.
-        variables: The environment of a program.
-    """
-
-    target: str
-    variables: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -103,47 +76,6 @@ EXAMPLES: Final = (
 )
 
 
-def need(*programs: str) -> None:
-    missing = [program for program in programs if shutil.which(program) is None]
-    if missing:
-        pytest.skip(f"not installed: {', '.join(missing)}")
-
-
-def call(
-    *command: str,
-    cwd: Path = ROOT,
-    seconds: float = RUN_SECONDS,
-    variables: dict[str, str] | None = None,
-) -> subprocess.CompletedProcess[str]:
-    """Run a program with this test's tools in its path."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("BYTEPAIR_")}
-    path = f"{WORK / 'bin'}{os.pathsep}{kept['PATH']}"
-    return subprocess.run(
-        command,
-        cwd=cwd,
-        env=kept | {"PATH": path, "GOBIN": str(WORK / "bin")} | (variables or {}),
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
-    )
-
-
-def made(*command: str, cwd: Path = ROOT) -> None:
-    done = call(*command, cwd=cwd, seconds=BUILD_SECONDS)
-    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-
-
-@pytest.fixture(scope="session")
-def protoc() -> None:
-    """Provide `protoc` in the path, from the pinned grpcio-tools."""
-    program = WORK / "bin/protoc"
-    program.parent.mkdir(parents=True, exist_ok=True)
-    python = ROOT / "build/proto/bin/python"
-    program.write_text(f'#!/bin/sh\nexec "{python}" -m grpc_tools.protoc "$@"\n')
-    program.chmod(0o755)
-
-
 @pytest.fixture(scope="session", params=EXAMPLES, ids=lambda example: example.folder)
 def example(request: pytest.FixtureRequest, protoc: None) -> Callable[..., Any]:
     """Run one of the programs, built in a copy, with these variables."""
@@ -169,44 +101,6 @@ def example(request: pytest.FixtureRequest, protoc: None) -> Callable[..., Any]:
 
     run.name = program.folder  # type: ignore[attr-defined]
     return run
-
-
-@pytest.fixture(scope="session")
-def plain() -> Iterator[Served]:
-    """A server without TLS or keys that serves reflection."""
-    with RunningServer(*FLAGS) as server:
-        yield Served(server.target, {"BYTEPAIR_TARGET": server.target})
-
-
-@pytest.fixture(scope="session")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server with TLS and an API key."""
-    folder = tmp_path_factory.mktemp("guarded")
-    authority = Authority()
-    authority.server().write(folder)
-    (folder / "ca.pem").write_bytes(authority.pem)
-    (folder / "keys.toml").write_text(keys_toml(tester=KEY))
-    files = {"tls-cert-file": "server.pem", "tls-key-file": "key.pem", "api-keys-file": "keys.toml"}
-    flags = [part for name, file in files.items() for part in (f"--{name}", str(folder / file))]
-    credentials = grpc.ssl_channel_credentials(authority.pem)
-    with RunningServer(*FLAGS, *flags, credentials=credentials) as server:
-        target = server.target.replace("127.0.0.1", "localhost")
-        variables = {
-            "BYTEPAIR_TARGET": target,
-            "BYTEPAIR_TLS_CA": str(folder / "ca.pem"),
-            "BYTEPAIR_API_KEY": KEY,
-        }
-        yield Served(target, variables)
-
-
-@pytest.fixture
-def limited(tmp_path: Path) -> Iterator[Served]:
-    """A server that answers one call in 50 seconds."""
-    config = write_config(
-        tmp_path, "[quotas.default]\nrequests_per_second = 0.02\nrequest_burst = 1\n"
-    )
-    with RunningServer(*FLAGS, "--config", config) as server:
-        yield Served(server.target, {"BYTEPAIR_TARGET": server.target})
 
 
 @contextmanager
@@ -353,54 +247,3 @@ def test_fetch_repeats_calls_that_a_proxy_fails(plain: Served) -> None:
         done = call(*command, variables={"BYTEPAIR_TARGET": target})
         proxy.shutdown()
     assert "count: '1'" in done.stdout, done.stderr
-
-
-def test_grpcurl_finds_the_api_by_reflection(plain: Served) -> None:
-    need("go")
-    made("go", "install", GRPCURL)
-    listed = call("grpcurl", "-plaintext", plain.target, "list")
-    assert "bytepair.v1.TokenizerService" in listed.stdout.split()
-    request = json.dumps({"encoding": "gpt-4o", "text": "hello world"})
-    counted = call("grpcurl", "-plaintext", "-d", request, plain.target, COUNT)
-    assert json.loads(counted.stdout)["count"] == "2", counted.stderr
-
-
-@pytest.mark.parametrize("version", ["--http1.1", "--http2-prior-knowledge"])
-def test_curl_counts_by_json(plain: Served, version: str) -> None:
-    need("curl")
-    answer = _curl(f"http://{plain.target}/{COUNT}", version)
-    assert (answer["count"], answer["encoding"]) == ("2", "o200k_base")
-
-
-@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
-def test_curl_uses_tls_and_a_key(guarded: Served, version: str) -> None:
-    need("curl")
-    url, ca = f"https://{guarded.target}/{COUNT}", guarded.variables["BYTEPAIR_TLS_CA"]
-    key = ("-H", f"authorization: Bearer {KEY}")
-    assert _curl(url, version, "--cacert", ca, *key)["count"] == "2"
-    rejected = _curl(url, version, "--cacert", ca)
-    assert (rejected["code"], rejected["details"][0]["type"]) == (
-        "unauthenticated",
-        "google.rpc.ErrorInfo",
-    )
-
-
-def _curl(url: str, *options: str) -> Any:
-    body = json.dumps({"encoding": "gpt-4o", "text": "hello world"})
-    json_type = ("-H", "content-type: application/json")
-    done = call("curl", "--silent", "--show-error", *json_type, *options, "-d", body, url)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def test_h2load_reports_no_error(plain: Served, tmp_path: Path) -> None:
-    need("h2load")
-    raw = tokenizer_pb2.CountRequest(encoding="gpt-4o", text="hello world").SerializeToString()
-    (tmp_path / "request").write_bytes(b"\0" + len(raw).to_bytes(4, "big") + raw)
-    headers = ("-H", "content-type: application/grpc", "-H", "te: trailers")
-    load = ("--requests", "10000", "--clients", "10", "--max-concurrent-streams", "10")
-    url = f"http://{plain.target}/{COUNT}"
-    done = call("h2load", *load, *headers, "--data", str(tmp_path / "request"), url)
-    succeeded = re.search(r"(\d+) succeeded, (\d+) failed", done.stdout)
-    assert succeeded is not None, done.stdout + done.stderr
-    assert succeeded.groups() == ("10000", "0")
