@@ -162,7 +162,34 @@ def test_a_changed_file_is_rejected(shell: Command) -> None:
     shell(*counting)
     for text in ("a b c", "longer"):
         Path("a.txt").write_text(text)
-        shell(*counting, status=1, errors="a.txt: has changed since the first run")
+        shell(*counting, status=1, errors="a.txt: has changed since an earlier run")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", [("count-pretokens", *GPT2), ("count", "--encoding", "gpt2")])
+def test_a_rejected_file_may_be_repaired(shell: Command, task: tuple[str, ...]) -> None:
+    """The results of the other files remain, and they may not change."""
+    command = ("corpus", *task, "a.jsonl", "b.jsonl", "--workers", "1", "--output", "out")
+    Path("a.jsonl").write_text('{"text": "one two"}\n')
+    Path("b.jsonl").write_text('{"text": "one"}\n{"text": \n')
+    shell(*command, status=1, errors="b.jsonl, line 2: not JSON")
+    [first] = Path("out").rglob("part-00000.parquet")
+    before = first.stat()
+    Path("b.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n')
+    shell(*command)
+    rows = [
+        row
+        for file in Path("out").glob("*.parquet")
+        for row in parquet.read_table(file).to_pylist()
+    ]
+    if task[0] == "count":
+        assert first.stat() == before
+        assert sorted(row["count"] for row in rows) == [1, 1, 2]
+    else:
+        counts = {row["pretoken"]: row["count"] for row in rows}
+        assert counts == {b"one": 2, b" two": 1, b"two": 1}
+    Path("b.jsonl").write_text('{"text": "three"}\n')
+    shell(*command, status=1, errors="b.jsonl: has changed since an earlier run")
 
 
 @pytest.mark.slow

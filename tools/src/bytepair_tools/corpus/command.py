@@ -31,8 +31,8 @@ MAX_BUCKETS = 4096
 
 _EPILOG = """\
 Each file is a partition. All workers must have access to the files and to the output folder. If a
-run was interrupted or a worker died, run the command again: finished partitions are not repeated.
-Only one run may write to an output folder at a time.
+run was interrupted, a worker died or a file was rejected and repaired, run the command again:
+finished partitions are not repeated. Only one run may write to an output folder at a time.
 """
 
 

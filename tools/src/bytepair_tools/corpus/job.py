@@ -2,7 +2,8 @@
 
 The folder contains `_job.json` with the definition of the job, a file `part-NNNNN.parquet` for each
 result, and `_SUCCESS` once all are complete. Files are written atomically and contain the job's
-fingerprint, so an interrupted job continues with the missing ones.
+fingerprint, so an interrupted job continues with the missing ones. A file without a result may
+change in between, because a job ends at a file that it rejects.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SUCCESS_FILE: Final = "_SUCCESS"
 INTERMEDIATE: Final = "_partitions"
 #: The metadata key of results: the job's fingerprint and the outcome.
 KEY: Final = b"bytepair.corpus"
-_VERSION: Final = 1
+_VERSION: Final = 2
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,9 @@ class Job:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The hash of the definition."""
-        text = json.dumps(asdict(self) | {"version": _VERSION}, sort_keys=True)
+        """The hash of the definition, without the sizes and times of files, which may change."""
+        definition = [_VERSION, self.task, self.settings, self.partitions]
+        text = json.dumps(definition, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def begin(self, folder: Path) -> None:
@@ -119,10 +121,10 @@ class Job:
         try:
             if not known.exists() and any(path.name != LOCK_FILE for path in folder.iterdir()):
                 raise Failure(f"{folder}: has other files in it; use another --output")
+            # A job without results, such as one with a wrong column, is replaced.
             if any(folder.rglob("part-*.parquet")):
                 self._compare(folder, json.loads(known.read_bytes()))
-            else:  # also after a job without results, such as one with a wrong column
-                write_atomically(known, [json.dumps(asdict(self), indent=1).encode()])
+            write_atomically(known, [json.dumps(asdict(self), indent=1).encode()])
             for leftover in folder.rglob(".part-*.parquet-*"):  # from workers that died
                 leftover.unlink()
         except OSError as error:
@@ -144,9 +146,17 @@ class Job:
                 "continue it, or another --output"
             )
         for key in ("sizes", "modified_ns"):
-            for file, before, now in zip(self.partitions, known[key], own[key], strict=True):
-                if before != now:
-                    raise Failure(f"{file}: has changed since the first run; use another --output")
+            for number, (before, now) in enumerate(zip(known[key], own[key], strict=True)):
+                if before != now and self._has_result(folder, number):
+                    file = self.partitions[number]
+                    raise Failure(f"{file}: has changed since an earlier run; use another --output")
+
+    def _has_result(self, folder: Path, number: int) -> bool:
+        """Whether a result depends on a partition."""
+        if self.task != "count-pretokens":
+            return part(folder, number).exists()
+        is_counted = part(folder / INTERMEDIATE, number).exists()
+        return is_counted or any(folder.glob("part-*.parquet"))
 
     def metadata(self, outcome: Outcome) -> dict[bytes, bytes]:
         """Return the metadata of a file of results."""
