@@ -96,7 +96,15 @@ def read_checkpoint(path: Path, settings: dict[str, Any]) -> tuple[Position, Pre
 def _check(path: Path, head: dict[str, Any], settings: dict[str, Any]) -> None:
     if head["version"] != _VERSION:
         raise Failure(f"{path}: written by another version; remove it, and train without --resume")
-    differ = sorted(key for key in settings if head["asked"].get(key) != settings[key])
+    counted = head["position"]["file"] + (head["position"]["parts"] > 0)
+
+    def fixed(asked: dict[str, Any]) -> dict[str, Any]:
+        """The settings, of files that are not counted yet only the names: one may be repaired."""
+        files = [file if n < counted else file[:1] for n, file in enumerate(asked["files"])]
+        return asked | {"files": files}
+
+    now, before = fixed(settings), fixed(head["asked"])
+    differ = sorted(key for key in now if before.get(key) != now[key])
     if differ:
         raise Failure(
             f"{path}: belongs to a training with other {', '.join(differ)}; resume with the same "
