@@ -130,6 +130,34 @@ def test_invalid_documents_are_reported_once(
     shell(*train, "--resume", errors=message)
 
 
+def test_a_training_resumes_with_a_repaired_file(
+    shell: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its earlier version was not counted; that of an earlier file was."""
+    monkeypatch.setattr("bytepair_tools.counts.reading.BATCH_CHARACTERS", 1)
+    first, second, rows = tmp_path / "a.jsonl", tmp_path / "b.jsonl", b'{"text": "a word"}\n'
+    first.write_bytes(rows)
+    second.write_bytes(b"?\n")
+    train = ("train", "a.jsonl", "b.jsonl", *USUAL, "--output")
+    shell(*train, "out", status=1, errors="b.jsonl, line 1: not JSON")
+    second.write_bytes(rows * 2)
+    for changed in [*train[:2], *train[3:]], ["train", "a.jsonl", *train[1:]]:
+        shell(
+            *changed, "out", "--resume", status=1, errors="belongs to a training with other files"
+        )
+    modified = first.stat().st_mtime_ns
+    first.write_bytes(rows * 2)
+    shell(*train, "out", "--resume", status=1, errors="belongs to a training with other files")
+    first.write_bytes(rows)
+    os.utime(first, ns=(modified, modified))
+    shell(*train, "out", "--resume", errors="instead of 1,000")
+    shell(*train, "whole/out", errors="instead of 1,000")
+    for file in "out.tiktoken", "tokenizer.json":
+        assert (tmp_path / "out" / file).read_bytes() == (
+            tmp_path / "whole/out" / file
+        ).read_bytes()
+
+
 def in_parquet(*columns: list[Any]) -> bytes:
     """A Parquet file of columns with the same name."""
     file = pyarrow.BufferOutputStream()
@@ -151,7 +179,7 @@ def in_parquet(*columns: list[Any]) -> bytes:
         ("a.parquet", b"PAR1 and no more", "a.parquet: not a Parquet file"),
         ("a.bin", b"PAR1", "a Parquet file; use --format parquet"),
         ("b.parquet", in_parquet([b"a"]), "b.parquet, row 1: no text in column 'text', but binary"),
-        ("n.parquet", in_parquet(["a", None]), "row 2: no text in column 'text', but null"),
+        ("n.parquet", in_parquet(["a", None]), "row 2: no text in column 'text', but null; set"),
         ("t.parquet", in_parquet(["a"], ["b"]), "t.parquet: several columns 'text'; rename them"),
     ],
 )

@@ -169,7 +169,10 @@ class Documents:
                 raise Failure(f"{source}: not JSON") from None
             value = row.get(self.column) if isinstance(row, dict) else None
             if not isinstance(value, str):
-                raise Failure(f"{source}: no text under {self.column!r}; set --column to the key")
+                raise Failure(
+                    f"{source}: no text under {self.column!r}; set --column to the key, or remove "
+                    "such rows"
+                )
             value = self._without_surrogates(value, source)
             if value is not None:
                 self._set_label(row, source)

@@ -73,9 +73,10 @@ def parquet_rows(
                 for number, text in enumerate(texts, row + 1):
                     if not isinstance(text, kind):
                         value = values[number - row - 1]
-                        found = f"but {value.type}" if value.is_valid else "but null"
+                        found = value.type if value.is_valid else "null"
                         raise Failure(
-                            f"{shown(name)}, row {number}: no text in column {column!r}, {found}"
+                            f"{shown(name)}, row {number}: no text in column {column!r}, but "
+                            f"{found}; set --column to a column of text, or remove such rows"
                         )
                 if kind is bytes:
                     rows = enumerate(texts, row + 1)
