@@ -21,7 +21,7 @@ import pytest
 from bytepair.v1 import tokenizer_pb2
 from bytepair_client import TokenizerClient
 from conftest import Serve
-from support.serving import START_SECONDS, clean_environment, command
+from support.serving import START_SECONDS, clean_environment, command, run_to_end
 from support.streaming import DecodeRequest, Talk, decode_config
 
 SOURCES = Path(bytepair_server.__file__).parent
@@ -251,6 +251,7 @@ def test_the_limit_on_descriptors_is_raised_to_what_connections_need(
     resource.setrlimit(resource.RLIMIT_NOFILE, (low, highest))  # the servers inherit it
     try:
         enough, too_few = serve(*flags, str(low)), serve(*flags, str(highest))
+        checked = run_to_end(*flags, str(highest), "--check-config")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert low < resource.prlimit(enough.pid, resource.RLIMIT_NOFILE)[0] < 2 * low
@@ -262,3 +263,4 @@ def test_the_limit_on_descriptors_is_raised_to_what_connections_need(
         if line["event"].startswith("too few file descriptors for max_connections")
     ]
     assert said == [highest]
+    assert checked.stderr.count("too few file descriptors for max_connections") == 1

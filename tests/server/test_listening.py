@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import resource
 import socket
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from bytepair.v1 import tokenizer_pb2
+from bytepair_server.config.loader import ConfigurationError
+from bytepair_server.observability import http
+from bytepair_server.transport import ports
 from conftest import Serve
 from support.serving import run_to_end
 
@@ -75,9 +81,46 @@ def test_a_host_that_no_name_can_be_is_a_clear_error() -> None:
 
 
 @pytest.mark.slow
-def test_a_unix_socket_in_a_missing_folder_is_a_clear_error(tmp_path: Path) -> None:
-    ended = run_to_end(
-        "--grpc-address", f"unix:{tmp_path}/none/grpc.sock", "--http-address", "none"
-    )
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [([], "No such file or directory"), (["--check-config"], "its folder does not exist")],
+)
+def test_a_unix_socket_in_a_missing_folder_is_a_clear_error(
+    tmp_path: Path, flags: list[str], said: str
+) -> None:
+    address = f"unix:{tmp_path}/none/grpc.sock"
+    ended = run_to_end("--grpc-address", address, "--http-address", "none", *flags)
     assert ended.returncode == 2
-    assert "cannot listen there: No such file or directory" in ended.stderr
+    assert f"grpc_address {address}: cannot listen there: {said}; " in ended.stderr
+
+
+def test_a_check_finds_where_no_unix_socket_can_be_made(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for name, said in {"file": "the file is no socket", "file/a": "its folder does not"}.items():
+        with pytest.raises(ConfigurationError, match=said):
+            ports.check(f"unix://{tmp_path}/{name}")
+    ports.check(f"unix:{tmp_path}/new")
+    with socket.socket(socket.AF_UNIX) as ended:
+        ended.bind(f"{tmp_path}/left")
+    ports.check(f"unix:{tmp_path}/left")
+
+
+@pytest.mark.parametrize(
+    "listen",
+    [
+        partial(ports.listen, share=False, unix_socket_mode="0600"),
+        ports.reserve,
+        http.listen,
+    ],
+)
+def test_without_descriptors_the_error_does_not_ask_for_another_address(
+    listen: Callable[[str], socket.socket],
+) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            listen("127.0.0.1:0")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

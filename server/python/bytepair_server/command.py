@@ -17,6 +17,7 @@ from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.observability import logs, traces
 from bytepair_server.server import Server, verify
 from bytepair_server.startup import Served, warn
+from bytepair_server.transport import ports
 from bytepair_server.workers.signals import stop_signals
 from bytepair_server.workers.supervisor import Supervisor, worker_count
 from bytepair_server.workers.worker import EXIT_CONFIGURATION, limit_reached
@@ -34,12 +35,12 @@ def run(arguments: Sequence[str]) -> int:
     configuration = None
     try:
         configuration = loader.load(arguments, os.environ)
+        _raise_descriptor_limit(configuration.settings.needed_descriptors)
         if configuration.check_only:
             _check(configuration)
             sys.stdout.write("configuration is good\n")
             return 0
         count = worker_count(configuration.settings)
-        _raise_descriptor_limit(configuration.settings.needed_descriptors)
         if count > 1:
             return asyncio.run(Supervisor(configuration, count).run())
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -74,6 +75,7 @@ def _check(configuration: Configuration) -> None:
     """Verify what the settings name, and print the warnings of the start."""
     settings = configuration.settings
     worker_count(settings)
+    ports.check(settings.grpc_address)
     # A bad encoding is always reported.
     strict = settings.model_copy(update={"serve_without_bad_encodings": False})
     known, loaded, expiries = verify(strict, configuration.base_dir)
@@ -85,7 +87,7 @@ def _check(configuration: Configuration) -> None:
 
 def _raise_descriptor_limit(needed: int) -> None:
     """Raise this process' limit on file descriptors, if it is lower and the system permits. Many
-    systems begin with 1,024. `log_start` warns if the limit stays too low."""
+    systems begin with 1,024. `warn` warns if the limit stays too low."""
     limit, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
     if highest != resource.RLIM_INFINITY:
         needed = min(needed, highest)

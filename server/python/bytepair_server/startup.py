@@ -71,14 +71,6 @@ def log_start(log: logs.Log, served: Served, *, http_address: str, workers: int)
     warn(log, served)
     settings, loaded = served.configuration.settings, served.catalog
     grpc_address = served.grpc_address
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if limit != resource.RLIM_INFINITY and limit < settings.needed_descriptors:
-        log.warning(
-            "too few file descriptors for max_connections: raise the limit (ulimit -n, "
-            "LimitNOFILE), or lower max_connections",
-            limit=limit,
-            needed=settings.needed_descriptors,
-        )
     for name, why in loaded.failed.items():
         log.error("an encoding is not served: it cannot be loaded", encoding=name, why=why)
     is_encrypted = settings.tls_cert_file is not None
@@ -116,6 +108,14 @@ def warn(log: logs.Log, served: Served) -> None:
         )
     elif settings.tls_cert_file is None:
         write("no TLS: API keys and text can be read on the network", grpc_address=grpc_address)
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if limit != resource.RLIM_INFINITY and limit < settings.needed_descriptors:
+        log.warning(
+            "too few file descriptors for max_connections: raise the limit (ulimit -n, "
+            "LimitNOFILE), or lower max_connections",
+            limit=limit,
+            needed=settings.needed_descriptors,
+        )
     warn_of_no_keys(log, known)
     warn_of_expiry(log, served.expiries)
     for name, pin in loaded.unpinned.items():

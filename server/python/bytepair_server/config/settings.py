@@ -24,8 +24,10 @@ from pydantic import (
 
 from bytepair_server.config.tables import CallerTable, Ceiling, ChatFormatTable, QuotaTable
 from bytepair_server.config.types import (
+    NO_ADDRESS,
     STRICT,
     File,
+    LongPeriod,
     MemoryBytes,
     Names,
     Natural,
@@ -37,6 +39,7 @@ from bytepair_server.config.types import (
     checked_grpc_address,
     checked_http_address,
     checked_origins,
+    overlap,
 )
 
 _MODE: Final = re.compile(r"0?[0-7]{3}")
@@ -61,6 +64,8 @@ def _known_built_ins(names: tuple[str, ...]) -> tuple[str, ...]:
 def _mode(value: str) -> str:
     if not _MODE.fullmatch(value):
         raise ValueError('must be a string of three octal digits, such as "660" or "0660"')
+    if not int(value, 8) & 0o222:
+        raise ValueError("must permit someone to write: nobody else can connect")
     return value
 
 
@@ -114,7 +119,9 @@ class Settings(BaseModel):
 
     grpc_address: Annotated[str, AfterValidator(checked_grpc_address)] = "0.0.0.0:50051"
     """Where gRPC is served: host:port, or unix:/path. Port 0: any free one."""
-    http_address: Annotated[str, AfterValidator(checked_http_address)] = "0.0.0.0:9464"
+    http_address: Annotated[
+        str, AfterValidator(checked_http_address), Field(validate_default=True)
+    ] = "0.0.0.0:9464"
     """Where /metrics, /healthz and /readyz are served: host:port, or none."""
     transport: Literal["auto", "native", "grpcio"] = "auto"
     """The HTTP transport: native (gRPC, Connect with JSON, and gRPC-Web on one port) or grpcio
@@ -176,7 +183,7 @@ class Settings(BaseModel):
     max_open_streams: Positive = 4096
     """Maximum streams open at once. Further ones are rejected with OVERLOADED."""
     # Longer than models pause between tokens.
-    stream_idle_seconds: Annotated[Seconds, Field(ge=0, le=1e6)] = 300.0
+    stream_idle_seconds: LongPeriod = 300.0
     """Time without a message after which a stream ends with STREAM_IDLE. 0: never."""
     # The usual API of models takes 4.
     max_stop_strings: Annotated[Whole, Field(ge=0, le=1 << 16)] = 64
@@ -215,7 +222,7 @@ class Settings(BaseModel):
     # A handshake takes a few round trips; gRPC itself would wait for 120 s.
     handshake_seconds: Annotated[Seconds, Field(ge=0.1, le=3600)] = 10.0
     """Time for a new connection to complete the TLS handshake and start HTTP."""
-    max_connection_age_seconds: Annotated[Seconds, Field(ge=0, le=1e6)] = 0.0
+    max_connection_age_seconds: LongPeriod = 0.0
     """Age of a connection at which its client is asked to reconnect, to balance load. 0: never."""
     # Kubernetes kills after 30 s; this leaves time to stop.
     grace_seconds: Period = 20.0
@@ -262,8 +269,9 @@ class Settings(BaseModel):
     @field_validator("http_address")
     @classmethod
     def _differs_from_grpc_address(cls, address: str, others: ValidationInfo) -> str:
-        if address == others.data.get("grpc_address") and not address.endswith(":0"):
-            raise ValueError("must not be grpc_address")
+        of_grpc = others.data.get("grpc_address", "unix:")
+        if address != NO_ADDRESS and overlap(address, of_grpc):
+            raise ValueError(f"must have another port than grpc_address, which is {of_grpc}")
         return address
 
     @field_validator("max_streams_bytes")

@@ -74,6 +74,15 @@ def split_address(address: str, forms: str = "host:port") -> tuple[str, int]:
     return found["ipv6"] or found["host"], int(found["port"])
 
 
+def overlap(one: str, other: str) -> bool:
+    """Whether two addresses, host:port or unix:path, cannot both be listened at."""
+    if one.startswith("unix:") or other.startswith("unix:"):
+        return False
+    ports = {split_address(each)[1] for each in (one, other)}
+    hosts = {split_address(each)[0].replace("localhost", "127.0.0.1") for each in (one, other)}
+    return len(ports) == 1 and ports != {0} and (len(hosts) == 1 or bool(hosts & {"0.0.0.0", "::"}))
+
+
 def checked_origins(origins: tuple[str, ...]) -> tuple[str, ...]:
     """Raises ValueError unless each is "*" or as browsers write the origin of a page."""
     for origin in origins:
@@ -128,6 +137,12 @@ def _not_empty(value: str) -> str:
     return value
 
 
+def _not_tiny(seconds: float) -> float:
+    if 0 < seconds < 0.1:
+        raise ValueError(f"must be 0 or at least 0.1, not {seconds}")
+    return seconds
+
+
 #: TOML tells true from 1 and from "true"; pydantic does not.
 Whole = Annotated[int, BeforeValidator(_number)]
 Number = Annotated[float, BeforeValidator(_number)]
@@ -138,6 +153,8 @@ Positive = Annotated[Whole, Field(ge=1, le=1 << 20)]
 Natural = Annotated[Whole, Field(ge=0, le=1 << 20)]
 #: Seconds up to an hour.
 Period = Annotated[Seconds, Field(ge=0, le=3600)]
+#: Seconds up to eleven days; 0 stands for no end.
+LongPeriod = Annotated[Seconds, Field(ge=0, le=1e6), AfterValidator(_not_tiny)]
 #: Bytes of memory: 1 MiB to 1 TiB.
 MemoryBytes = Annotated[Whole, Field(ge=1 << 20, le=1 << 40)]
 #: As a path "" would be the working directory.

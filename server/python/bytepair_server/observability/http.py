@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.types import split_address
+from bytepair_server.transport.ports import OUT_OF_DESCRIPTORS
 
 #: Time for a client to send its request, and again to read the page.
 SOCKET_TIMEOUT_SECONDS: Final = 5.0
@@ -71,6 +72,8 @@ def listen(address: str) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except (OSError, TypeError) as error:  # TypeError: the host cannot be encoded
+        if getattr(error, "errno", None) in OUT_OF_DESCRIPTORS:
+            raise  # another address would not help
         # The standard library adds the address to the reason.
         reason = str(getattr(error, "strerror", None) or error).partition(" (while ")[0]
         raise ConfigurationError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import sys
@@ -15,6 +16,8 @@ from bytepair_server.config.types import split_address
 
 #: Backlog of connections that are not accepted yet.
 BACKLOG: Final = 1024
+#: The process or the system has no more file descriptors.
+OUT_OF_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
 #: On other platforms SO_REUSEPORT is missing or does not balance connections.
 CAN_SHARE: Final = sys.platform == "linux"
 
@@ -33,7 +36,7 @@ def reserve(address: str) -> socket.socket:
         _bound(address, share=False).close()
         return _bound(address, share=True)
     except (OSError, UnicodeError) as error:
-        raise unavailable(address, _reason(error)) from None
+        raise _explained(address, error) from None
 
 
 def with_port(address: str, bound: socket.socket) -> str:
@@ -66,11 +69,32 @@ def listen(address: str, *, share: bool, unix_socket_mode: str) -> socket.socket
         listener.listen(BACKLOG)
         return listener
     except (OSError, UnicodeError) as error:
-        raise unavailable(address, _reason(error)) from None
+        raise _explained(address, error) from None
+
+
+def check(address: str) -> None:
+    """Check whether a Unix socket can be made. A port is not tried: a running server may have it.
+
+    Raises:
+        ConfigurationError: It cannot.
+    """
+    if address.startswith("unix:"):
+        path = _path(address)
+        if not path.parent.is_dir():
+            raise unavailable(address, "its folder does not exist")
+        if not os.access(path.parent, os.W_OK):
+            raise unavailable(address, "its folder cannot be written to")
+        if path.exists() and not path.is_socket():
+            raise unavailable(address, "the file is no socket")
+
+
+def _path(address: str) -> Path:
+    """The path of "unix:path" or "unix:///path"."""
+    return Path(address.removeprefix("unix:").removeprefix("//"))
 
 
 def _listen_at_file(address: str, mode: int) -> socket.socket:
-    path = Path(address.removeprefix("unix:").removeprefix("//"))
+    path = _path(address)
     if path.is_socket():
         path.unlink()  # left by a server that has ended: `is_served` is checked before
     elif path.exists():
@@ -98,18 +122,19 @@ def created_with(mode: int) -> Iterator[None]:
 
 
 def is_served(address: str) -> bool:
-    """Whether a process listens on a Unix socket, named "unix:path" or "unix:///path"."""
-    path = address.removeprefix("unix:")
+    """Whether a process listens on a Unix socket."""
     with socket.socket(socket.AF_UNIX) as client:
         try:
-            client.connect(path.removeprefix("//"))
+            client.connect(str(_path(address)))
         except OSError:
             return False
     return True
 
 
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
+def _explained(address: str, error: Exception) -> Exception:
+    if isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS:
+        return error  # another address would not help
+    return unavailable(address, getattr(error, "strerror", None) or str(error))
 
 
 def _bound(address: str, *, share: bool) -> socket.socket:
