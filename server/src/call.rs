@@ -67,8 +67,8 @@ pub enum Event {
 pub struct Closed {
     /// The peer's name.
     pub peer: String,
-    /// `LIMIT`, `HTTP2`, the setting whose limit refused the connection, or why the TLS handshake
-    /// failed: one of few words.
+    /// `LIMIT`, `HTTP2`, `DESCRIPTORS`, the setting whose limit refused the connection, or why the TLS
+    /// handshake failed: one of few words.
     pub fault: &'static str,
     /// The same, for people.
     pub reason: String,
@@ -76,6 +76,9 @@ pub struct Closed {
 
 /// The fault of a connection that broke a limit.
 pub const LIMIT: &str = "limit";
+
+/// The fault of connections that wait because `accept` found no file descriptor.
+pub const DESCRIPTORS: &str = "file_descriptors";
 
 /// The fault of a connection that broke HTTP/2.
 pub const HTTP2: &str = "http2";

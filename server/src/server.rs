@@ -17,7 +17,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use crate::call::Closed;
+use crate::call::{Closed, DESCRIPTORS};
 use crate::connection::serve;
 use crate::linger::Lingering;
 use crate::peer::Peer;
@@ -27,6 +27,10 @@ use crate::tls::failed;
 
 /// The wait after `accept` failed because of missing descriptors or memory.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
+
+/// The system, or this process, has no more file descriptors. The numbers are those of Linux and macOS.
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
 
 /// The preface of an HTTP/2 connection.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -144,10 +148,19 @@ impl Server {
             };
             match accepted {
                 Ok(accepted) => return Some(accepted),
-                Err(_) => tokio::select! {
-                    () = tokio::time::sleep(ACCEPT_RETRY_DELAY) => {}
-                    () = self.stop_listening.notified() => return None,
-                },
+                Err(error) => {
+                    if matches!(error.raw_os_error(), Some(ENFILE | EMFILE)) {
+                        self.shared.calls.push_closed(Closed {
+                            peer: String::new(), // not known before `accept`
+                            fault: DESCRIPTORS,
+                            reason: error.to_string(),
+                        });
+                    }
+                    tokio::select! {
+                        () = tokio::time::sleep(ACCEPT_RETRY_DELAY) => {}
+                        () = self.stop_listening.notified() => return None,
+                    }
+                }
             }
         }
     }

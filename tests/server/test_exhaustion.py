@@ -210,6 +210,20 @@ def test_without_descriptors_open_connections_are_served_and_new_ones_later(serv
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
+def test_connections_that_wait_for_a_descriptor_are_counted_and_logged(serve: Serve) -> None:
+    server = serve("--transport", "native")
+    before = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (3, before[1]))
+    host, port = server.target.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=START_SECONDS):
+        said = "connections wait for a file descriptor: raise the limit (ulimit -n, LimitNOFILE)"
+        assert server.wait_for_log(said)["level"] == "warning"
+        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, before)
+        name = "bytepair_refused_connections_total"
+        assert server.metric(name, setting="file_descriptors") >= 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are Linux's")
 def test_a_server_without_descriptors_closes_its_port_when_it_drains(serve: Serve) -> None:
     server = serve("--transport", "native", "--stream-grace-seconds", "600")
     talk = Talk(server.stub.DecodeStream)

@@ -42,6 +42,7 @@ from bytepair_server.streaming.handler import StreamHandlers
 from bytepair_server.transport import choice, ports
 from bytepair_server.transport.interface import (
     CLOSED,
+    DESCRIPTORS,
     HTTP2,
     LIMIT,
     REFUSED,
@@ -323,6 +324,11 @@ class Server:
             # A probe of the port connects and closes.
             write = self._log.debug if fault == CLOSED else self._log.warning
             event = "refused a connection" if refused else "a TLS handshake failed"
+            if fault == DESCRIPTORS:
+                event = (
+                    "connections wait for a file descriptor: raise the limit (ulimit -n, "
+                    "LimitNOFILE)"
+                )
             write(event, peer=peer, reason=reason)
 
     def _is_ready(self) -> tuple[bool, str]:

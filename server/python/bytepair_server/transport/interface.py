@@ -196,12 +196,15 @@ OnFault = Callable[[BaseException], None]
 LIMIT: Final = "limit"
 #: The same for breaking HTTP/2.
 HTTP2: Final = "http2"
-#: The faults of a connection that was refused: the setting whose limit was reached.
-REFUSED: Final = ("max_connections", "max_connections_per_address")
+#: The fault of connections that wait, unaccepted, for a file descriptor of this process.
+DESCRIPTORS: Final = "file_descriptors"
+#: The faults of a connection that was refused: DESCRIPTORS, or the setting whose limit was reached.
+REFUSED: Final = ("max_connections", "max_connections_per_address", DESCRIPTORS)
 #: The fault of one whose client closed it before the TLS handshake.
 CLOSED: Final = "closed"
 #: Called when a connection is refused, or closed because of its peer. Arguments: the peer (see
-#: `Call.peer`); LIMIT, HTTP2, one of REFUSED, or the kind of TLS failure; the reason, for people.
+#: `Call.peer`), "" for DESCRIPTORS; LIMIT, HTTP2, one of REFUSED, or the kind of TLS failure; the
+#: reason, for people.
 OnClosed = Callable[[str, str, str], None]
 
 
