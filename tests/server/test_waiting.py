@@ -130,6 +130,7 @@ def test_a_call_that_exceeds_the_bytes_in_flight_is_queued(serve: Serve) -> None
         running.cancel()
     assert (failed.code, failed.reason) == (Code.RESOURCE_EXHAUSTED, "OVERLOADED")
     assert failed.metadata == {"setting": "max_in_flight_bytes"}
+    assert failed.message.startswith("the call was queued for max_queue_seconds or half of the ")
 
 
 @pytest.mark.parametrize("transport", ["native", "grpcio"])

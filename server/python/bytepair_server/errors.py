@@ -40,11 +40,13 @@ class Overloaded(RequestRejected):
         retry_seconds: Delay before a retry.
         what: The limited things, plural, for people, such as "open streams".
         setting: The setting of the limit; None if it is fixed.
+        was_queued: Whether the call was queued for the longest time before.
     """
 
     retry_seconds: float
     what: str
     setting: str | None = None
+    was_queued: bool = False
 
 
 @dataclass(eq=False)

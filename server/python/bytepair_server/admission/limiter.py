@@ -233,15 +233,16 @@ class Limiter:
             raise rejection
         _refuse(newest, rejection)
 
-    def _full(self) -> Overloaded:
+    def _full(self, *, was_queued: bool = False) -> Overloaded:
         """The error of a call that found no free slot."""
+        what, setting = "bytes of calls in flight", "max_in_flight_bytes"
         if self.in_flight >= self._settings.max_in_flight:
-            return Overloaded(RETRY_SECONDS, "calls in flight", "max_in_flight")
-        return Overloaded(RETRY_SECONDS, "bytes of calls in flight", "max_in_flight_bytes")
+            what, setting = "calls in flight", "max_in_flight"
+        return Overloaded(RETRY_SECONDS, what, setting, was_queued)
 
     def _reject(self, slot: Slot) -> None:
         if self._queue.discard(slot.caller, slot):
-            _refuse(slot, self._full())
+            _refuse(slot, self._full(was_queued=True))
             self.advance()  # the call behind it may fit
 
 

@@ -233,10 +233,15 @@ def _not_permitted(error: errors.SpecialTokenNotPermitted) -> Failure:
 
 def _overloaded(error: errors.Overloaded) -> Failure:
     by = f" ({error.setting} of its configuration)" if error.setting else ""
+    first = (
+        "the call was queued for max_queue_seconds or half of the time to its deadline: "
+        if error.was_queued
+        else ""
+    )
     return Failure(
         Code.RESOURCE_EXHAUSTED,
         "OVERLOADED",
-        f"the server has reached its limit of {error.what}{by}; try again later",
+        f"{first}the server has reached its limit of {error.what}{by}; try again later",
         {"setting": error.setting} if error.setting else {},
         retry_seconds=error.retry_seconds,
     )
