@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from bytepair.v1 import chat_pb2, chat_pb2_grpc, text_pb2, tokenizer_pb2
+from bytepair_server.observability.logs import MAX_DENIALS
 from conftest import Serve
 from support.failures import failure
 from support.keys import keys_toml, with_key
@@ -148,6 +149,23 @@ def test_a_denial_is_logged_with_its_token_and_without_text(grouped: RunningServ
     line = grouped.wait_for_log("denied", request_id="who")
     assert (line["reason"], line["caller"]) == ("UNAUTHENTICATED", "")
     assert secret not in grouped.raw_log
+
+
+def test_the_denials_of_a_caller_are_logged_up_to_a_number_a_minute(
+    grouped: RunningServer,
+) -> None:
+    asked = tokenizer_pb2.CountRequest(encoding="gpt-4", allowed_special=[FIM])
+    for number in range(MAX_DENIALS + 10):
+        failure(grouped.stub.Count, asked, **with_key("alone", f"alone-{number}"))
+    failure(grouped.stub.Count, asked, **with_key("both", "of-another"))
+    grouped.wait_for_log("denied", request_id="of-another")
+    lines = [
+        line
+        for line in grouped.log
+        if line["event"] == "denied" and line["request_id"].startswith("alone-")
+    ]
+    assert len(lines) <= MAX_DENIALS
+    assert ["hint" in line for line in lines] == [False] * (len(lines) - 1) + [True]
 
 
 def test_denials_are_not_logged_by_default(serve: Serve) -> None:

@@ -116,10 +116,11 @@ class Server:
         self._reloaders: Final = self._make_reloaders()
         self._callers: Final = callers.load(settings, base_dir)
         self._metrics.expect(self._callers.names)
+        denials = logs.Denials(log) if settings.log_denials else None
         self._health: Final = Health(
             (health.OVERALL_HEALTH, *_SERVICES),
             self._callers if settings.health_needs_caller else None,
-            log if settings.log_denials else None,
+            denials,
         )
         self._background: Final[list[asyncio.Task[None]]] = []
         self._tracer: Final = traces.tracer(os.environ, log)
@@ -133,6 +134,7 @@ class Server:
             log=log,
             settings=settings,
             tracer=self._tracer,
+            denials=denials,
         )
         self._unary: Final = UnaryHandlers(shared)
         self._streams: Final = StreamHandlers(shared)

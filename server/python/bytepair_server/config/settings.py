@@ -108,7 +108,8 @@ class Settings(BaseModel):
     are always an error; a streamed count that ends at its limit does not see later ones."""
     log_denials: Switch = False
     """Log calls without valid credentials, and special tokens and chat formats that the policy
-    denies or rejects. Text is never logged."""
+    denies or rejects: in each worker 100 a minute of each caller and reason. Text is never
+    logged."""
     callers: Mapping[str, CallerTable] = Field(default_factory=dict)
     """Groups and client certificates of callers, by caller. Only in the file."""
     ceiling: Mapping[str, Ceiling] = Field(default_factory=dict)

@@ -22,6 +22,8 @@ Format = Literal["json", "console"]
 
 #: Time between two lines of the same kind, where many may be due.
 WARNING_SECONDS: Final = 60.0
+#: Denied calls of one caller, for one reason, that are logged in this time.
+MAX_DENIALS: Final = 100
 #: Frames of an exception that are logged: the first and the last.
 MAX_FRAMES: Final = 20
 #: In a line that is too long for a pipe: characters of a string and items of a list, the first and
@@ -84,19 +86,43 @@ def configure(
 
 
 class Occasional:
-    """Limits how often lines of a kind are logged."""
+    """Limits how often lines of a kind are logged: `most` of them in WARNING_SECONDS."""
 
-    def __init__(self) -> None:
-        self._logged: Final[dict[str, float]] = {}
+    def __init__(self, most: int = 1) -> None:
+        self._most: Final = most
+        #: By kind: when the first of the last lines was due, and how many more may be logged.
+        self._logged: Final[dict[str, tuple[float, int]]] = {}
 
     def is_due(self, kind: str) -> bool:
-        """Whether the last line of this kind is WARNING_SECONDS ago; the caller logs one then. The
-        kinds must be few: each is remembered."""
+        """Whether the caller may log a line of this kind now. The kinds must be few: each is
+        remembered."""
+        return self.lines_left(kind) > 0
+
+    def lines_left(self, kind: str) -> int:
+        """The same, as the number of lines until WARNING_SECONDS are over, this one included."""
         now = monotonic()
-        if now - self._logged.get(kind, -WARNING_SECONDS) < WARNING_SECONDS:
-            return False
-        self._logged[kind] = now
-        return True
+        since, left = self._logged.get(kind, (now, self._most))
+        if now - since >= WARNING_SECONDS:
+            since, left = now, self._most
+        self._logged[kind] = (since, max(0, left - 1))
+        return left
+
+
+class Denials:
+    """The log of denied calls. Anyone can cause them, so it is limited for each caller and reason:
+    no caller can fill the disk, or hide the calls of another one."""
+
+    def __init__(self, log: Log) -> None:
+        self._log: Final = log
+        self._lines: Final = Occasional(MAX_DENIALS)
+
+    def write(self, *, reason: str, caller: str = "", **fields: object) -> None:
+        """Log a denied call, or leave it out."""
+        left = self._lines.lines_left(f"{reason} {caller}")
+        if left == 1:
+            fields["hint"] = "the next ones of this caller and reason are left out for a minute"
+        if left:
+            self._log.warning("denied", reason=reason, caller=caller, **fields)
 
 
 def count_lost_lines(count: Callable[[], None]) -> None:

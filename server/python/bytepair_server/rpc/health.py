@@ -33,7 +33,7 @@ class Health:
     watcher that does not read does not delay others."""
 
     def __init__(
-        self, services: Collection[str], callers: Callers | None, denials: logs.Log | None
+        self, services: Collection[str], callers: Callers | None, denials: logs.Denials | None
     ) -> None:
         """Report NOT_SERVING for all of `services` until `set`. Answer the callers that `callers`
         identifies, and log others to `denials`; answer everyone if it is None."""
@@ -142,11 +142,10 @@ class Health:
         except RequestRejected as error:
             failure = _reject(incoming, error)
             if self._denials is not None:
-                self._denials.warning(
-                    "denied",
+                self._denials.write(
+                    reason=failure.reason,
                     rpc="health",
                     peer=incoming.peer,
-                    reason=failure.reason,
                     why=failure.message,
                 )
             return None

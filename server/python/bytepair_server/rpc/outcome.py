@@ -31,7 +31,8 @@ LAST_PART: Final = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Shared:
-    """The objects that the handlers of all RPCs share. Without a tracer there are no spans."""
+    """The objects that the handlers of all RPCs share. Without a tracer there are no spans, and
+    without `denials` denied calls are not logged."""
 
     limiter: Limiter
     callers: Callers
@@ -41,6 +42,7 @@ class Shared:
     log: logs.Log
     settings: Settings
     tracer: traces.Tracer | None = None
+    denials: logs.Denials | None = None
 
 
 def trailers(call: Call) -> Trailers:
@@ -198,12 +200,11 @@ class Outcomes:
 
     def _audit(self, incoming: Incoming, call: Call, failure: Failure) -> None:
         """Log what was denied, for audits, without text."""
-        if self._shared.settings.log_denials:
-            self._shared.log.warning(
-                "denied",
+        if self._shared.denials is not None:
+            self._shared.denials.write(
+                reason=failure.reason,
                 **self._fields(call),
                 peer=call.peer,
-                reason=failure.reason,
                 why=failure.message if failure.reason == "UNAUTHENTICATED" else "",
                 token=failure.token,
                 format=failure.metadata.get("format", ""),
