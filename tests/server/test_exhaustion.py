@@ -145,6 +145,8 @@ def test_a_worker_that_cannot_be_started_is_retried_later(
     os.kill(int(children.read_text().split()[0]), signal.SIGKILL)
     line = server.wait_for_log("a worker cannot be started")
     assert line["retry_in_seconds"] > 0
+    assert line["error"] in line["remedy"]
+    assert ": raise the limit on " in line["remedy"]
     resource.prlimit(server.pid, resource.RLIMIT_NOFILE, before)
     server.wait_for_metric("bytepair_workers", 2)
     # The supervisor still notices signals and workers that end.

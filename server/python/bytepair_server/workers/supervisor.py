@@ -178,6 +178,7 @@ class Supervisor:
                 "a worker cannot be started",
                 worker=child.number,
                 error=error.strerror,
+                remedy=worker.limit_reached(error),
                 retry_in_seconds=wait,
             )
             if not self._has_served and not self._pids():
