@@ -1,5 +1,7 @@
 //! Search for special tokens in text: the leftmost match of a set, and the longest at one position.
 
+use std::sync::Arc;
+
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Anchored, Input, MatchKind, StartKind};
 use memchr::memmem::Finder;
 
@@ -8,7 +10,7 @@ use memchr::memmem::Finder;
 pub struct SpecialSet {
     /// In order.
     names: Vec<String>,
-    search: Option<Search>,
+    search: Option<Arc<Search>>,
     /// The members that are special tokens of the encoding; None if there are none.
     known: Option<Known>,
 }
@@ -16,7 +18,7 @@ pub struct SpecialSet {
 #[derive(Debug)]
 struct Known {
     ids: Vec<u32>,
-    search: Search,
+    search: Arc<Search>,
 }
 
 /// The position of a member in a text, in bytes.
@@ -32,17 +34,18 @@ impl SpecialSet {
     pub fn new(mut names: Vec<String>, id_of: impl Fn(&str) -> Option<u32>) -> Self {
         names.sort();
         names.dedup();
-        let known_names: Vec<&str> = names
-            .iter()
-            .map(String::as_str)
-            .filter(|name| id_of(name).is_some())
-            .collect();
-        let known = Search::of(&known_names).map(|search| Known {
-            ids: known_names.iter().filter_map(|n| id_of(n)).collect(),
-            search,
-        });
         let all: Vec<&str> = names.iter().map(String::as_str).collect();
-        let search = Search::of(&all);
+        let search = Search::of(&all).map(Arc::new);
+        let with_id = |name| Some((name, id_of(name)?));
+        let (known_names, ids): (Vec<&str>, Vec<u32>) =
+            all.iter().copied().filter_map(with_id).unzip();
+        // Compiling is most of the cost: it is done once for names that are all special tokens.
+        let of_known = if ids.len() == all.len() {
+            search.clone()
+        } else {
+            Search::of(&known_names).map(Arc::new)
+        };
+        let known = of_known.map(|search| Known { ids, search });
         SpecialSet {
             search,
             known,

@@ -23,9 +23,13 @@ class SpecialSets:
 
     def __init__(self, backend: Backend[Any], special_tokens: Mapping[str, int]) -> None:
         self._names: Final = frozenset(special_tokens)
+
         # A set is checked once, when it is compiled.
-        compiled = lru_cache(_MAX_CACHED_SETS)
-        self._compiled: Final = compiled(lambda names: backend.special_set(_check_strings(names)))
+        @lru_cache(_MAX_CACHED_SETS)
+        def compiled(names: frozenset[str]) -> Any:
+            return backend.special_set(names if names <= self._names else _check_strings(names))
+
+        self._compiled: Final = compiled
         self._every: Final = backend.special_set(self._names)
         self.none: Final = backend.special_set(frozenset())
         self._default: Final = (self.none, self._every)
