@@ -30,8 +30,10 @@ transport = "auto"
 #: Processes that fork servers, by the PYTHONPATH that they have imported the modules with; None
 #: starts each server by its command, as benchmarks do.
 starters: dict[str | None, Starter] | None = None
-#: A PYTHONPATH with which servers run without the core.
-WITHOUT_CORE: Final = str(Path(__file__).with_name("without_core"))
+#: A PYTHONPATH with which servers run without the core, and else as without it.
+WITHOUT_CORE: Final = os.pathsep.join(
+    filter(None, (str(Path(__file__).with_name("without_core")), os.environ.get("PYTHONPATH")))
+)
 #: Flags that override any variable or configuration file of a test.
 _FLAGS = {
     "--grpc-address": "127.0.0.1:0",
