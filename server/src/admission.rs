@@ -7,11 +7,11 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 
 use crate::call::{Failure, Opened};
-use crate::calls::Reserved;
 use crate::grpc;
 use crate::guard::Guard;
 use crate::methods::Method;
 use crate::peer::Peer;
+use crate::reservations::Reserved;
 use crate::settings::SMALL_BYTES;
 use crate::shared::Shared;
 
@@ -48,7 +48,9 @@ pub fn most_of(shared: &Shared, method: Method) -> usize {
 pub fn reserve(shared: &Shared, size: usize) -> Option<Reserved> {
     let most = shared.settings.read_ahead_bytes.max(SMALL_BYTES);
     let is_wanted = size <= most.min(shared.settings.max_message_bytes);
-    is_wanted.then(|| shared.calls.reserve(size)).flatten()
+    is_wanted
+        .then(|| shared.calls.reservations.reserve(size))
+        .flatten()
 }
 
 /// Waits until Python requests the message of a call or rejects the call.

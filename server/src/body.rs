@@ -27,8 +27,10 @@ const GONE: &str = "the caller is gone";
 
 /// A request body with a time limit. It can be replaced by an empty message.
 pub struct ReadAhead {
-    /// Replaces the received data.
-    replaced: Option<Bytes>,
+    /// What was received before, or replaces all of it.
+    received: Option<Bytes>,
+    /// The error after that.
+    broken: Option<io::Error>,
     rest: Option<Incoming>,
     /// The caller of a unary call: a reset before the message is whole abandons the call.
     caller: Option<Arc<Peer>>,
@@ -52,7 +54,8 @@ impl ReadAhead {
         held: Option<HeldBytes>,
     ) -> Self {
         ReadAhead {
-            replaced: None,
+            received: None,
+            broken: None,
             rest: Some(rest),
             caller,
             held,
@@ -72,7 +75,8 @@ impl ReadAhead {
     /// Replaces a body that was read.
     pub fn replaced(data: Bytes) -> Self {
         ReadAhead {
-            replaced: Some(data),
+            received: Some(data),
+            broken: None,
             rest: None,
             caller: None,
             held: None,
@@ -94,6 +98,61 @@ impl ReadAhead {
         if let Some(place) = &self.failure {
             let _ = place.set(failure);
         }
+    }
+
+    /// Receives a body before it is read, until it is complete or broken. May be dropped before.
+    pub async fn receive(&mut self) {
+        while let Some(frame) = poll_fn(|context| self.poll_rest(context)).await {
+            let data = match frame.map(Frame::into_data) {
+                Ok(data) => data.unwrap_or_default(),
+                Err(error) => return self.broken = Some(error),
+            };
+            self.received = Some(match self.received.take() {
+                None => data,
+                Some(before) => {
+                    let mut both = BytesMut::from(before); // copies the first frame only
+                    both.extend_from_slice(&data);
+                    both.freeze()
+                }
+            });
+        }
+    }
+
+    /// Polls what was not received before.
+    fn poll_rest(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let Some(rest) = &mut self.rest else {
+            return Poll::Ready(None);
+        };
+        if let Poll::Ready(frame) = Pin::new(rest).poll_frame(context) {
+            let frame = frame.map(|frame| frame.map_err(fault));
+            match (&mut self.held, &frame) {
+                (Some(held), Some(Ok(frame))) => {
+                    held.grow(frame.data_ref().map_or(0, Bytes::len));
+                    if held.size() > self.most {
+                        self.fail(Failure::new(RESOURCE_EXHAUSTED, "the message is too large"));
+                        return Poll::Ready(Some(Err(io::ErrorKind::FileTooLarge.into())));
+                    }
+                }
+                (_, Some(Err(error))) => {
+                    self.fail(Failure::unreadable(error));
+                    if error.kind() == io::ErrorKind::ConnectionAborted
+                        && let Some(caller) = self.caller.take()
+                    {
+                        caller.abandon();
+                    }
+                }
+                _ => {}
+            }
+            return Poll::Ready(frame);
+        }
+        if let Some(timeout) = self.timeout {
+            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(timeout)));
+            if timer.as_mut().poll(context).is_ready() {
+                self.fail(Failure::stalled());
+                return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
+            }
+        }
+        Poll::Pending
     }
 
     /// Reads all of it.
@@ -138,46 +197,18 @@ impl http_body::Body for ReadAhead {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        if let Some(data) = self.replaced.take() {
+        if let Some(data) = self.received.take() {
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }
-        let Some(rest) = &mut self.rest else {
-            return Poll::Ready(None);
-        };
-        if let Poll::Ready(frame) = Pin::new(rest).poll_frame(context) {
-            let frame = frame.map(|frame| frame.map_err(fault));
-            match (&mut self.held, &frame) {
-                (Some(held), Some(Ok(frame))) => {
-                    held.grow(frame.data_ref().map_or(0, Bytes::len));
-                    if held.size() > self.most {
-                        self.fail(Failure::new(RESOURCE_EXHAUSTED, "the message is too large"));
-                        return Poll::Ready(Some(Err(io::ErrorKind::FileTooLarge.into())));
-                    }
-                }
-                (_, Some(Err(error))) => {
-                    self.fail(Failure::unreadable(error));
-                    if error.kind() == io::ErrorKind::ConnectionAborted
-                        && let Some(caller) = self.caller.take()
-                    {
-                        caller.abandon();
-                    }
-                }
-                _ => {}
-            }
-            return Poll::Ready(frame);
+        match self.broken.take() {
+            Some(error) => Poll::Ready(Some(Err(error))),
+            None => self.poll_rest(context),
         }
-        if let Some(timeout) = self.timeout {
-            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(timeout)));
-            if timer.as_mut().poll(context).is_ready() {
-                self.fail(Failure::stalled());
-                return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
-            }
-        }
-        Poll::Pending
     }
 
     fn is_end_stream(&self) -> bool {
-        self.replaced.is_none()
+        self.received.is_none()
+            && self.broken.is_none()
             && self
                 .rest
                 .as_ref()
@@ -185,7 +216,7 @@ impl http_body::Body for ReadAhead {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match (&self.replaced, &self.rest) {
+        match (&self.received, &self.rest) {
             (None, Some(rest)) => rest.size_hint(),
             _ => SizeHint::default(),
         }

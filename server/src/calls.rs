@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
@@ -25,7 +25,7 @@ use crate::messages::Messages;
 use crate::outgoing::Outgoing;
 use crate::peer::Unsent;
 use crate::pending_call::{self, PendingCall};
-use crate::settings::{SMALL_BYTES, UNADMITTED_BYTES};
+use crate::reservations::Reservations;
 
 /// An id that no call has.
 pub const NO_CALL: u64 = 0;
@@ -36,8 +36,8 @@ pub struct Calls {
     pending: Mutex<HashMap<u64, PendingCall>>,
     commands: Commands,
     ids: AtomicU64,
-    /// Bytes of large calls that Python has not admitted.
-    reserved: AtomicUsize,
+    /// Memory for messages of calls that Python has not admitted.
+    pub reservations: Arc<Reservations>,
 }
 
 impl Calls {
@@ -48,7 +48,7 @@ impl Calls {
             pending: Mutex::default(),
             commands: Commands::default(),
             ids: AtomicU64::new(1),
-            reserved: AtomicUsize::new(0),
+            reservations: Arc::default(),
         })
     }
 
@@ -106,20 +106,6 @@ impl Calls {
         });
         self.events.push_opened(guard.id, Box::new(opened));
         (guard, answered)
-    }
-
-    /// Reserves memory for a message that is read before Python admits its call; `None` if it must wait
-    /// for that. Small ones never wait.
-    pub fn reserve(self: &Arc<Self>, size: usize) -> Option<Reserved> {
-        if size > SMALL_BYTES && self.reserved.load(Relaxed) >= UNADMITTED_BYTES {
-            return None;
-        }
-        let size = if size > SMALL_BYTES { size } else { 0 };
-        self.reserved.fetch_add(size, Relaxed);
-        Some(Reserved {
-            calls: self.clone(),
-            size,
-        })
     }
 
     /// Starts a unary call whose message is read when Python requests it.
@@ -314,18 +300,6 @@ impl Calls {
     }
 }
 
-/// Reserved memory for a message, until dropped.
-pub struct Reserved {
-    calls: Arc<Calls>,
-    size: usize,
-}
-
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        self.calls.reserved.fetch_sub(self.size, Relaxed);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
@@ -333,7 +307,7 @@ mod tests {
     use super::*;
     use crate::call::INVALID_ARGUMENT;
     use crate::events::tests::opened;
-    use crate::settings::STREAM_READ_AHEAD_BYTES;
+    use crate::settings::{SMALL_BYTES, STREAM_READ_AHEAD_BYTES};
 
     #[test]
     fn commands_wait_for_flush_unless_a_large_call_would_delay_them() {
@@ -386,17 +360,5 @@ mod tests {
             assert!(read.as_mut().now_or_never().is_none());
             assert_eq!(calls.take(8).0.len(), expected);
         }
-    }
-
-    #[test]
-    fn large_messages_are_reserved_again_once_others_are_over() {
-        let calls = Calls::new(File::options().write(true).open("/dev/null").unwrap());
-        let half = || calls.reserve(UNADMITTED_BYTES / 2);
-        let (first, second) = (half(), half());
-        assert!(first.is_some() && second.is_some());
-        assert!(half().is_none());
-        assert!(calls.reserve(SMALL_BYTES).is_some());
-        drop(first);
-        assert!(half().is_some());
     }
 }

@@ -29,7 +29,7 @@ pub async fn respond(
     peer: Arc<Peer>,
     method: Option<Method>,
     mut parts: Parts,
-    body: ReadAhead,
+    mut body: ReadAhead,
     headers_held: Arc<HeldBytes>,
     checked: Result<(), Failure>,
 ) -> Response<Body> {
@@ -47,30 +47,40 @@ pub async fn respond(
         return stream(shared, parts, peer, body, most_of(shared, method)).await;
     }
     let size = headers::message_size(&parts.headers);
-    if let Some(_reserved) = size.and_then(|size| reserve(shared, size)) {
-        return answer(shared, parts, body, None).await;
-    }
+    let mut reserved = size.and_then(|size| reserve(shared, size));
     let deadline = deadline(&parts.headers);
-    let opened = Opened {
-        method: method.number,
-        peer,
-        headers: parts.headers.clone(),
-        headers_held,
-        query: None,
-        is_json: is_json(&parts.headers),
-        deadline,
-        message: None,
-        size: size.unwrap_or(shared.settings.max_message_bytes),
-        is_excess: false,
-        arrived: None,
+    body.failure(most_of_body(&parts, most_of(shared, method))); // before any of it is received
+    let ready = async {
+        if let Some(reserved) = &mut reserved
+            && reserved.read(pin!(body.receive())).await.is_some()
+        {
+            return Ok(None);
+        }
+        let opened = Opened {
+            method: method.number,
+            peer,
+            headers: parts.headers.clone(),
+            headers_held,
+            query: None,
+            is_json: is_json(&parts.headers),
+            deadline,
+            message: None,
+            size: size.unwrap_or(shared.settings.max_message_bytes),
+            is_excess: false,
+            arrived: None,
+        };
+        admission(shared, opened).await.map(Some)
     };
-    match within(deadline, pin!(admission(shared, opened))).await {
-        Ok((guard, rejected)) => {
+    let ready = within(deadline, pin!(ready)).await;
+    match ready {
+        Ok(admitted) => {
             if let Some(deadline) = deadline {
                 shorten(&mut parts.headers, deadline);
             }
-            parts.extensions.insert(Admitted(guard.id));
-            answer(shared, parts, body, Some((guard, rejected))).await
+            if let Some((guard, _)) = &admitted {
+                parts.extensions.insert(Admitted(guard.id));
+            }
+            answer(shared, parts, body, admitted).await
         }
         Err(failure) => reject(shared, parts, Some(body), failure).await,
     }
@@ -104,8 +114,7 @@ async fn answer(
 ) -> Response<Body> {
     let method = shared.protocols.method(parts.uri.path());
     let most = method.map_or(SMALL_BYTES, |method| most_of(shared, *method));
-    let prefix = usize::from(is_prefixed(&parts.headers)) * PREFIX_BYTES;
-    let unread = body.failure(most + prefix);
+    let unread = body.failure(most_of_body(&parts, most));
     let rejection = async {
         match &mut admitted {
             Some((_, rejected)) => rejected.await.ok(),
@@ -138,6 +147,11 @@ async fn answer(
     }
     let version = parts.version;
     help::unread(reject(shared, parts, None, failure).await, version)
+}
+
+/// Maximum bytes of a body with a message of at most `most`.
+fn most_of_body(parts: &Parts, most: usize) -> usize {
+    most + usize::from(is_prefixed(&parts.headers)) * PREFIX_BYTES
 }
 
 /// Replaces a body of one compressed message by one that is inflated, in turn with others: the library

@@ -102,9 +102,11 @@ async fn unary(
         Some((false, size)) => size,
         None => 0,
     };
-    if let Some(_reserved) = reserve(shared, size) {
-        let message = messages.only().await?;
-        let (_guard, answered) = shared.calls.unary(with_message(opened, message));
+    let mut reading = pin!(messages.only());
+    if let Some(mut reserved) = reserve(shared, size)
+        && let Some(message) = reserved.read(reading.as_mut()).await
+    {
+        let (_guard, answered) = shared.calls.unary(with_message(opened, message?));
         return received(answered).await;
     }
     let unread = Opened {
@@ -115,7 +117,7 @@ async fn unary(
     let read = tokio::select! {
         biased; // a rejected call has no answer
         Ok(failure) = &mut rejected => return Err(failure),
-        read = messages.only() => read,
+        read = reading => read,
     };
     match read {
         Ok(message) => received(shared.calls.has_read(guard.id, message)).await,

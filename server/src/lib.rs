@@ -30,6 +30,7 @@ pub mod outgoing;
 pub mod peer;
 mod pending_call;
 pub mod request;
+mod reservations;
 pub mod server;
 pub mod settings;
 pub mod shared;

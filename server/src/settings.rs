@@ -43,6 +43,10 @@ pub const SMALL_BYTES: usize = 16 << 10;
 /// Maximum bytes of larger messages that are read or computed without admission: some tens of
 /// milliseconds of one core's work. Further ones are read once Python has admitted their call.
 pub const UNADMITTED_BYTES: usize = 16 << 20;
+/// A message that has been arriving for this long gives up its part of these bytes if others need it,
+/// and waits for admission. Within this time, `max_abandoned_per_second` lets no connection begin enough
+/// calls without credentials to reserve all.
+pub const ARRIVAL_TIME: Duration = Duration::from_millis(100);
 /// Maximum messages of a stream, and bytes of them, that wait for Python before reading stops.
 pub const STREAM_READ_AHEAD: usize = 16;
 pub const STREAM_READ_AHEAD_BYTES: usize = 64 << 10;

@@ -24,9 +24,9 @@ from conftest import Serve
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 from support import http2
 from support.failures import read
-from support.keys import keys_toml
+from support.keys import keys_toml, with_key
 from support.serving import START_SECONDS, RunningServer, write_config
-from support.slow import SLOW_FLAGS, WITHOUT_CORE, endless_count
+from support.slow import ENDLESS, SLOW_FLAGS, WITHOUT_CORE, endless_count
 from support.streaming import CountRequest, DecodeRequest, Talk, count_config, decode_config
 
 MIB = 1 << 20
@@ -39,6 +39,9 @@ LONG_TOKEN = 64
 SMALL_ANSWER = 256
 #: Size of one answer.
 ANSWER_BYTES = MIB // 2
+#: Bytes of messages that are read before admission (`UNADMITTED_BYTES` in server/src).
+RESERVED_BYTES = 16 * MIB
+KEY = "a key"
 COUNT = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
 
 
@@ -293,6 +296,48 @@ def test_queued_large_calls_of_a_connection_are_limited_and_the_next_is_overload
     assert any(each.Unpack(retry) for each in status.details)
     assert (info.reason, info.domain) == ("OVERLOADED", "bytepair")
     assert retry.retry_delay.ToTimedelta().total_seconds() == RETRY_SECONDS
+
+
+@pytest.mark.parametrize("content_type", ["application/grpc", "application/proto"])
+def test_messages_that_are_withheld_give_way_to_those_of_other_connections(
+    serve: Serve, tmp_path: Path, content_type: str
+) -> None:
+    """Otherwise all others would have to be admitted before their messages are read, and few calls
+    of a connection may wait for that. The one with a key is completed later, and answered."""
+    (tmp_path / "keys.toml").write_text(keys_toml(known=KEY))
+    keys = ("--transport", "native", "--api-keys-file", str(tmp_path / "keys.toml"))
+    one_slot = ("--max-in-flight", "1", "--max-queue-seconds", "60")
+    server = serve(*SLOW_FLAGS, *keys, *one_slot, environment=WITHOUT_CORE)
+    endless = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=ENDLESS)
+    many = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=" hello" * 3_000)
+    slow = http2.count(" hello" * 10_900)
+    slow = http2.message(slow) if content_type == "application/grpc" else slow
+    size = f"{len(slow)}".encode()
+    with http2.connection(server.target, seconds=START_SECONDS) as link:
+        blocking = server.stub.Count.future(endless, **with_key(KEY))
+        server.wait_for_metric("bytepair_in_flight", 1)
+        for number in range(RESERVED_BYTES // len(slow) + 1):
+            sent, key = (slow[:9], "") if number else (slow[:16_000], KEY)
+            said = http2.headers("Count", content_type=content_type, key=key)
+            said += b"\0\x0econtent-length" + bytes((len(size),)) + size
+            stream = 2 * number + 1
+            link.sendall(
+                http2.frame(http2.HEADERS, http2.END_HEADERS, stream, said)
+                + http2.frame(http2.DATA, 0, stream, sent)
+            )
+        sleep(0.2)  # longer than they may arrive undisturbed
+        calls = [
+            server.stub.Count.future(many, **with_key(KEY))
+            for _ in range(LIMITS.max_unread_calls + 10)
+        ]
+        server.wait_for_metric("bytepair_queued", len(calls) + 1)
+        for start in range(16_000, len(slow), 16_000):
+            link.sendall(http2.frame(http2.DATA, 0, 1, slow[start : start + 16_000]))
+        link.sendall(http2.frame(http2.DATA, http2.END_STREAM, 1))
+        blocking.cancel()
+        assert {each.result().count for each in calls} == {3_000}
+        field = "grpc-status" if content_type == "application/grpc" else ":status"
+        assert http2.status(link, field=field) in ("0", "200")
 
 
 def test_compressed_unread_answers_of_connect_are_bounded(serve: Serve) -> None:
