@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 
 import uvloop
 
@@ -17,10 +15,11 @@ from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.observability import logs, traces
 from bytepair_server.server import Server, verify
 from bytepair_server.startup import Served, warn
+from bytepair_server.system_limits import limit_reached, raise_descriptor_limit
 from bytepair_server.transport import ports
 from bytepair_server.workers.signals import stop_signals
 from bytepair_server.workers.supervisor import Supervisor, worker_count
-from bytepair_server.workers.worker import EXIT_CONFIGURATION, limit_reached
+from bytepair_server.workers.worker import EXIT_CONFIGURATION
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -35,7 +34,7 @@ def run(arguments: Sequence[str]) -> int:
     configuration = None
     try:
         configuration = loader.load(arguments, os.environ)
-        _raise_descriptor_limit(configuration.settings.needed_descriptors)
+        raise_descriptor_limit(configuration.settings.needed_descriptors)
         if configuration.check_only:
             _check(configuration)
             sys.stdout.write("configuration is good\n")
@@ -83,14 +82,3 @@ def _check(configuration: Configuration) -> None:
     warn(log, Served(configuration, known, loaded, expiries, settings.grpc_address))
     if (tracer := traces.tracer(os.environ, log)) is not None:
         tracer.close()
-
-
-def _raise_descriptor_limit(needed: int) -> None:
-    """Raise this process' limit on file descriptors, if it is lower and the system permits. Many
-    systems begin with 1,024. `warn` warns if the limit stays too low."""
-    limit, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if highest != resource.RLIM_INFINITY:
-        needed = min(needed, highest)
-    if limit != resource.RLIM_INFINITY and limit < needed:
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (needed, highest))

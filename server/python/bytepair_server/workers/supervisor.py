@@ -27,6 +27,7 @@ from bytepair_server.server import Inherited, verify
 from bytepair_server.shared.memory import Block
 from bytepair_server.shared.quotas import QuotaStore
 from bytepair_server.startup import Served, log_start
+from bytepair_server.system_limits import limit_reached
 from bytepair_server.transport.ports import CAN_SHARE, reserve, with_port
 from bytepair_server.workers import worker
 from bytepair_server.workers.signals import stop_signals, stopping_signals
@@ -178,7 +179,7 @@ class Supervisor:
                 "a worker cannot be started",
                 worker=child.number,
                 error=error.strerror,
-                remedy=worker.limit_reached(error),
+                remedy=limit_reached(error),
                 retry_in_seconds=wait,
             )
             if not self._has_served and not self._pids():

@@ -20,6 +20,7 @@ from bytepair_server.config.loader import Configuration, ConfigurationError
 from bytepair_server.observability import logs
 from bytepair_server.observability.metrics import Metrics
 from bytepair_server.server import Inherited, Server
+from bytepair_server.system_limits import limit_reached
 
 #: From the supervisor: write the gauges to shared memory, and answer with the same message. It
 #: shows that the event loop runs.
@@ -33,14 +34,6 @@ SERVING: Final = b"s"
 
 #: Exit status of a server that could not start, as of a wrong command line.
 EXIT_CONFIGURATION: Final = 2
-
-#: The words of errors if a limit of the system is too low, and the limit.
-_PROCESSES: Final = "processes and threads (ulimit -u, TasksMax)"
-_LIMITS: Final = {
-    "Too many open files": "file descriptors (ulimit -n, LimitNOFILE)",
-    "can't start new thread": _PROCESSES,
-    "Resource temporarily unavailable": _PROCESSES,
-}
 
 
 def run(
@@ -86,16 +79,6 @@ def run(
     finally:
         # The callers on the stack belong to the supervisor and must not run.
         os._exit(status)
-
-
-def limit_reached(error: BaseException | None) -> str:
-    """Which limit of the system to raise, if it caused an error of the start; else ""."""
-    while error is not None:
-        for words, limit in _LIMITS.items():
-            if words in str(error):
-                return f"{words}: raise the limit on {limit}"
-        error = error.__context__  # the event loop fails again when it closes
-    return ""
 
 
 def _leave_supervisor(*kept: int) -> None:
