@@ -48,6 +48,7 @@ def test_without_the_core_the_server_needs_a_setting() -> None:
     refused = run_to_end(*flags, **WITHOUT_CORE)
     assert refused.returncode == 2
     assert "allow_reference_backend" in refused.stderr
+    assert "core cannot be loaded (import of bytepair_engine._core halted" in refused.stderr
     assert not refused.stdout
     allowed = run_to_end(*flags, "--allow-reference-backend", **WITHOUT_CORE)
     assert (allowed.returncode, allowed.stdout) == (0, "configuration is good\n")

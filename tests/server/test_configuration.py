@@ -171,6 +171,7 @@ def test_settings_are_frozen() -> None:
         (["--log-format", "xml"], {}, "", "must be 'json' or 'console', not 'xml'"),
         (["--grpc-address", "50051"], {}, "", "such as 0.0.0.0:50051, or unix:/path; "),
         (["--grpc-address", "a:70000"], {}, "", "must be host:port"),
+        (["--grpc-address", "*:50051"], {}, "", "must be host:port, such as 0.0.0.0:50051"),
         (["--http-address", "a:1"], {}, "grpc_address = 'a:1'", "must have another port than"),
         (["--grpc-address", "0.0.0.0:9464"], {}, "", "(from default): must have another port"),
         (["--http-address", "[::]:50051"], {}, "", "grpc_address, which is 0.0.0.0:50051. The"),

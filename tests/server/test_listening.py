@@ -97,7 +97,8 @@ def test_a_unix_socket_in_a_missing_folder_is_a_clear_error(
 def test_a_check_finds_where_no_unix_socket_can_be_made(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    for name, said in {"file": "the file is no socket", "file/a": "its folder does not"}.items():
+    faults = {"file": "the file is no socket", "file/a": "its folder does not", 108 * "a": "107"}
+    for name, said in faults.items():
         with pytest.raises(ConfigurationError, match=said):
             ports.check(f"unix://{tmp_path}/{name}")
     ports.check(f"unix:{tmp_path}/new")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -191,11 +192,21 @@ def load(settings: Settings, base_dir: Path) -> Catalog:
     catalog = Catalog(entries, failed, aliases, formats)
     if not catalog.all_native and not settings.allow_reference_backend:
         raise ConfigurationError(
-            "allow_reference_backend (off): the engine's compiled core is missing, and the "
-            "pure-Python one is about a hundred times slower; install a bytepair-engine wheel, or "
-            "set allow_reference_backend to serve without it"
+            f"allow_reference_backend (off): the engine's compiled core cannot be loaded"
+            f"{_core_fault()}, and the pure-Python one is about a hundred times slower; install a "
+            "bytepair-engine wheel for this machine, or set allow_reference_backend to serve "
+            "without it"
         )
     return catalog
+
+
+def _core_fault() -> str:
+    """Why the compiled core cannot be loaded, in brackets: it is missing, or for other machines."""
+    try:
+        import_module("bytepair_engine._core")
+    except ImportError as error:
+        return f" ({error})"
+    return ""
 
 
 def _entry(name: str, other_names: list[str], settings: Settings, base_dir: Path) -> Entry:

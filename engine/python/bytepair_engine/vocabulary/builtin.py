@@ -110,7 +110,8 @@ def builtin_table(core: Core, name: str) -> Any:
         size = min(int.from_bytes(packed[-4:], "little"), MAX_FILE_BYTES)
         data = zlib.decompress(packed, wbits=zlib.MAX_WBITS | 16, bufsize=size)
     except (OSError, zlib.error) as error:
-        raise VocabularyError(str(resource), str(error), remedy) from error
+        reason = getattr(error, "strerror", None) or str(error)
+        raise VocabularyError(str(resource), reason, remedy) from error
     check_sha256(data, SHA256[name], str(resource))
     try:
         return core.parse_tiktoken(data)

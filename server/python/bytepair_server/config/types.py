@@ -37,7 +37,7 @@ _ALLOWED: Final = {
 }
 # RFC 6454, section 6.2; browsers write it in lower case.
 _ORIGIN: Final = re.compile(r"(?!http:.*:80$|https:.*:443$)[a-z][a-z0-9+.-]*://[^/\sA-Z]+")
-_ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[^]]+)\]|(?P<host>[^:\[\]]+)):(?P<port>[0-9]{1,5})")
+_ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[^]]+)\]|(?P<host>[^:\[\]*]+)):(?P<port>[0-9]{1,5})")
 
 
 def split_commas(value: object) -> object:

@@ -18,6 +18,8 @@ from bytepair_server.config.types import split_address
 BACKLOG: Final = 1024
 #: The process or the system has no more file descriptors.
 OUT_OF_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
+#: Linux' maximum for a Unix socket.
+MAX_PATH_BYTES: Final = 107
 #: On other platforms SO_REUSEPORT is missing or does not balance connections.
 CAN_SHARE: Final = sys.platform == "linux"
 
@@ -86,6 +88,8 @@ def check(address: str) -> None:
             raise unavailable(address, "its folder cannot be written to")
         if path.exists() and not path.is_socket():
             raise unavailable(address, "the file is no socket")
+        if len(os.fsencode(path)) > MAX_PATH_BYTES:
+            raise unavailable(address, f"its path has more than {MAX_PATH_BYTES} bytes")
 
 
 def _path(address: str) -> Path:
