@@ -57,6 +57,14 @@ def test_the_tokens_equal_those_of_the_encoding(shell: Command) -> None:
     assert json.loads(shell("explain", "", "--encoding", "gpt2", "--json"))["tokens"] == []
 
 
+def test_a_text_is_the_bytes_of_the_argument(shell: Command) -> None:
+    """In a locale that is not UTF-8, Python gives each byte as a lone surrogate."""
+    expected = shell("explain", "ü", "--encoding", "gpt2", "--json")
+    assert shell("explain", "\udcc3\udcbc", "--encoding", "gpt2", "--json") == expected
+    rejected = "explain: TEXT: not UTF-8: byte 3 starts no character; convert it first"
+    shell("explain", "caf\udce9", "--encoding", "gpt2", status=1, errors=rejected)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "cl100k_base", "a.model"])
 def test_a_character_shared_by_tokens_is_shown(shell: Command, tmp_path: Path, name: str) -> None:

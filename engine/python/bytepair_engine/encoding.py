@@ -390,7 +390,7 @@ def check_encoding(value: object) -> None:
 def _check_texts(texts: Sequence[Text]) -> None:
     """Raise TypeError for a single text, whose characters would be the texts, and for others."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Sequence):
-        raise wrong_type("texts", "a sequence of texts", texts)
+        raise wrong_type("texts", "a list or another sequence of texts", texts)
 
 
 def _raise_first(texts: Sequence[Any], work: Callable[[Any], object]) -> None:

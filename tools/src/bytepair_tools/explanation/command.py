@@ -117,13 +117,16 @@ def _inspection(encoding: Encoding, text: str | None, flagged: Sequence[int]) ->
 
 
 def _text(argument: str | None) -> str | None:
-    if argument != "-":
-        return argument
+    if argument is None:
+        return None
+    source, data = "TEXT", argument.encode(errors="surrogateescape")  # its bytes in every locale
+    if argument == "-":
+        source, data = "standard input", sys.stdin.buffer.read()
     try:
-        return sys.stdin.buffer.read().decode()
+        return data.decode()
     except UnicodeDecodeError as error:
         raise Failure(
-            f"standard input: not UTF-8: byte {error.start} starts no character; convert it first"
+            f"{source}: not UTF-8: byte {error.start} starts no character; convert it first"
         ) from None
 
 
