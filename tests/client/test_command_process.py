@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,18 @@ def test_an_interrupt_prints_no_traceback(shell: Shell) -> None:
         running.send_signal(signal.SIGINT)
         assert running.communicate() == (b"", b"")
         assert running.returncode == 130
+
+
+def test_an_interrupt_while_modules_are_imported_prints_no_traceback() -> None:
+    program = """
+import sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "grpc":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from bytepair_command import main
+sys.exit(main())
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (run.returncode, run.stderr) == (130, b"")
