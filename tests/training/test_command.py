@@ -196,6 +196,8 @@ def test_wrong_arguments(shell: Command, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("some text")
     few = ("train", "a.txt", "--vocab-size", "256", "--pattern", "gpt2", "--output", "out")
     shell(*few, "--special", "<s>", status=2, errors="must be from 257")
+    shell(*few, "--threads", "-1", status=2, errors="argument --threads: '-1' is not a number of 0")
+    shell(*few, "--memory", "0", status=2, errors="train: --memory must be at least 1")
     shell("train", "a.txt", *USUAL, "--output", "o", "--resume", status=1, errors="no checkpoint")
     made = shell("train", "a.txt", *USUAL, "--output", "out", errors="instead of 1,000")
     assert "to serve it: bytepair-server --config out/bytepair.toml --grpc" in made

@@ -76,7 +76,7 @@ def test_counts_of_another_pattern_or_run_are_rejected(shell: Command) -> None:
     count(shell, "b.txt", "--pattern", "gpt2", "--output", "b.parquet", "--invalid", "skip")
     train = ("train", *SIZE, "--output", "x", "--counts")
     gpt2, llama = ("--pattern", "gpt2"), ("--pattern", "llama3")
-    shell(*train, "a.parquet", *llama, status=1, errors="a.parquet: its pre-tokens were split by ")
+    shell(*train, "a.parquet", *llama, status=1, errors="were split by gpt2, not by llama3: ")
     shell(*train, "a.parquet", "--no-pattern", status=1, errors="not by no pattern")
     mixed = "b.parquet: was counted with '--invalid skip', and a.parquet with"
     shell(*train, "a.parquet", "b.parquet", *gpt2, status=1, errors=mixed)

@@ -8,7 +8,7 @@ from typing import Final
 from bytepair_engine.vocabulary.patterns import PATTERN_NAMES
 
 from bytepair_tools.shared.failure import USAGE, Failure
-from bytepair_tools.texts.options import FILES_HELP, add_document_options
+from bytepair_tools.texts.options import FILES_HELP, add_document_options, natural_number
 
 #: OpenAI's newest pattern: it keeps marks together with their letters in every script.
 PROPOSED_PATTERN: Final = "o200k_base"
@@ -65,16 +65,25 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add the options of reading and counting texts on one machine."""
     add_document_options(parser)
     parser.add_argument(
-        "--threads", type=int, metavar="N", help="number of counting threads (one per core)"
+        "--threads",
+        type=natural_number,
+        metavar="N",
+        help="number of counting threads (one per core)",
     )
     parser.add_argument(
         "--memory",
-        type=int,
+        type=natural_number,
         metavar="MIB",
         help="maximum memory of counts; above it they go to temporary files",
     )
 
 
 def memory_bytes(args: argparse.Namespace) -> int | None:
-    """Return the value of --memory in bytes; None for no limit."""
+    """Return the value of --memory in bytes; None for no limit.
+
+    Raises:
+        Failure: It is 0.
+    """
+    if args.memory == 0:
+        raise Failure("--memory must be at least 1", USAGE)
     return None if args.memory is None else int(args.memory) * _MIB

@@ -10,6 +10,7 @@ from pathlib import Path
 from bytepair_engine._core import PretokenCounts
 from bytepair_engine.training.counting import Counting
 from bytepair_engine.training.settings import Ties
+from bytepair_engine.vocabulary.patterns import GENERAL_PATTERNS, PATTERNS
 
 from bytepair_tools.counts.display import Display
 from bytepair_tools.counts.file import Counted, batches, read_counted
@@ -144,4 +145,7 @@ def _files(names: Sequence[str]) -> Iterator[Path]:
 
 
 def _pattern(pattern: str | None) -> str:
-    return "no pattern" if pattern is None else repr(pattern)
+    if pattern is None:
+        return "no pattern"
+    known = PATTERNS | GENERAL_PATTERNS
+    return next((name for name, regex in known.items() if regex == pattern), repr(pattern))
