@@ -9,8 +9,8 @@ use tokio::sync::{Notify, oneshot};
 use crate::peer::{HeldBytes, Peer};
 use crate::settings::{STREAM_READ_AHEAD, STREAM_READ_AHEAD_BYTES};
 
-/// Limits their number and bytes. The bytes count as the peer's until Python has processed the message
-/// or has dropped the call.
+/// Limits their number and bytes. The bytes count as the peer's until Python has processed the
+/// message or has dropped the call.
 pub struct Arrived {
     queue: Mutex<Queue>,
     has_capacity: Notify,

@@ -45,8 +45,8 @@ pub struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// `timeout`: for all of it, from the first moment that it has to be waited for. `caller`: counts
-    /// the call as abandoned if the body breaks off. `held`: counts the received bytes.
+    /// `timeout`: for all of it, from the first moment that it has to be waited for. `caller`:
+    /// counts the call as abandoned if the body breaks off. `held`: counts the received bytes.
     pub fn new(
         rest: Incoming,
         timeout: Option<Duration>,
@@ -87,8 +87,8 @@ impl ReadAhead {
         }
     }
 
-    /// Limits the bytes that `held` counts. Returns the failure, which is set if the body is larger,
-    /// does not arrive in time, or is malformed.
+    /// Limits the bytes that `held` counts. Returns the failure, which is set if the body is
+    /// larger, does not arrive in time, or is malformed.
     pub fn failure(&mut self, most: usize) -> Arc<OnceLock<Failure>> {
         self.most = most;
         self.failure.get_or_insert_default().clone()
@@ -171,7 +171,8 @@ impl ReadAhead {
     }
 
     /// Reads and drops the rest, up to bounds: a peer that is still sending may treat the end of an
-    /// HTTP/1.1 connection, or of an HTTP/2 stream (curl 7.88), as an error and never see the answer.
+    /// HTTP/1.1 connection, or of an HTTP/2 stream (curl 7.88), as an error and never see the
+    /// answer.
     pub async fn discard(&mut self) {
         (self.caller, self.held) = (None, None);
         let discard = async {

@@ -67,8 +67,8 @@ pub enum Event {
 pub struct Closed {
     /// The peer's name.
     pub peer: String,
-    /// `LIMIT`, `HTTP2`, `DESCRIPTORS`, the setting whose limit refused the connection, or why the TLS
-    /// handshake failed: one of few words.
+    /// `LIMIT`, `HTTP2`, `DESCRIPTORS`, the setting whose limit refused the connection, or why the
+    /// TLS handshake failed: one of few words.
     pub fault: &'static str,
     /// The same, for people.
     pub reason: String,
@@ -116,8 +116,8 @@ pub fn prefixed(message: &[u8]) -> Vec<u8> {
     data
 }
 
-/// The status of a failed call: a gRPC status code, a message, details as (type name, bytes, and for
-/// a caller of JSON the same as JSON).
+/// The status of a failed call: a gRPC status code, a message, details as (type name, bytes, and
+/// for a caller of JSON the same as JSON).
 #[derive(Clone, Debug, Default)]
 pub struct Failure {
     pub code: u32,

@@ -1,7 +1,7 @@
 //! Calls in progress: their events go to Python, and its commands to the pending calls.
 //!
-//! Python takes events from the queue of `events`. One task of the runtime carries out its `commands`.
-//! Neither side blocks the other.
+//! Python takes events from the queue of `events`. One task of the runtime carries out its
+//! `commands`. Neither side blocks the other.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -12,8 +12,8 @@ const MAX_TOGETHER: usize = 64;
 
 /// Commands, each with the id of its call, that are not carried out yet.
 ///
-/// Those of a batch wait for its end: waking the transport's thread for each one would cost as much as
-/// half of a small call.
+/// Those of a batch wait for its end: waking the transport's thread for each one would cost as much
+/// as half of a small call.
 #[derive(Default)]
 pub struct Commands {
     waiting: Mutex<Vec<(u64, Command)>>,

@@ -154,8 +154,8 @@ fn most_of_body(parts: &Parts, most: usize) -> usize {
     most + usize::from(is_prefixed(&parts.headers)) * PREFIX_BYTES
 }
 
-/// Replaces a body of one compressed message by one that is inflated, in turn with others: the library
-/// would hold up other callers.
+/// Replaces a body of one compressed message by one that is inflated, in turn with others: the
+/// library would hold up other callers.
 async fn inflated(parts: &mut Parts, body: ReadAhead, most: usize) -> Result<ReadAhead, Failure> {
     parts.headers.remove(header::CONTENT_LENGTH);
     if is_prefixed(&parts.headers) {

@@ -20,22 +20,22 @@ use crate::settings::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES, Settings};
 use crate::shared::Shared;
 use crate::socket::Rewound;
 
-/// Between a first GOAWAY, after which a client begins no more calls, and the one that names the last
-/// call. A call that arrives after the second is ignored, and its WINDOW_UPDATE would fail all calls
-/// of its connection (h2 0.4.20). h2 alone waits for the acknowledgement of a PING, which grpc's
-/// clients may send before calls that have begun.
+/// Between a first GOAWAY, after which a client begins no more calls, and the one that names the
+/// last call. A call that arrives after the second is ignored, and its WINDOW_UPDATE would fail all
+/// calls of its connection (h2 0.4.20). h2 alone waits for the acknowledgement of a PING, which
+/// grpc's clients may send before calls that have begun.
 const GOAWAY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Minimum age of a connection that gets GOAWAY. A client of gRPC's C core (1.85) that reads it together
-/// with the first SETTINGS still begins calls, which fail until the connection is closed.
+/// Minimum age of a connection that gets GOAWAY. A client of gRPC's C core (1.85) that reads it
+/// together with the first SETTINGS still begins calls, which fail until the connection is closed.
 const MIN_AGE: Duration = Duration::from_millis(200);
 
 /// Maximum of calls reset before they are accepted, on a connection that begins in a flood: h2's
 /// default.
 const FEW_RESETS: usize = 20;
 
-/// Bytes of headers that HTTP reads: twice the limit, so that a call slightly above it gets a status
-/// of its protocol.
+/// Bytes of headers that HTTP reads: twice the limit, so that a call slightly above it gets a
+/// status of its protocol.
 fn header_list_bytes(settings: &Settings) -> u32 {
     settings.max_metadata_bytes.saturating_mul(2)
 }

@@ -85,9 +85,9 @@ impl Events {
         }
     }
 
-    /// Returns at most `most` events of calls, then those of streams that fit, at least a quarter of
-    /// `most`, then one large call; and whether there are more. `TAKE_BYTES` bounds the messages of
-    /// calls, and those of streams.
+    /// Returns at most `most` events of calls, then those of streams that fit, at least a quarter
+    /// of `most`, then one large call; and whether there are more. `TAKE_BYTES` bounds the messages
+    /// of calls, and those of streams.
     pub fn take(&self, most: usize) -> (Vec<(u64, Event)>, bool) {
         let mut queues = self.queues.lock();
         let calls = within(&queues.calls, most);

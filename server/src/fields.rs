@@ -43,8 +43,8 @@ pub fn count_varints(packed: &[u8]) -> usize {
     packed.chunks(255).map(|part| usize::from(ends(part))).sum()
 }
 
-/// The content of a field, of a message without other fields; empty for an empty message. `None` for
-/// any other message.
+/// The content of a field, of a message without other fields; empty for an empty message. `None`
+/// for any other message.
 pub fn only(message: &[u8], number: u32) -> Option<&[u8]> {
     if message.is_empty() {
         return Some(message);
@@ -56,8 +56,8 @@ pub fn only(message: &[u8], number: u32) -> Option<&[u8]> {
 }
 
 /// The name and the text of a message without other fields: a string in field 1, and optionally a
-/// message in field 2 that has only a string in field 1. Most messages of chats are such. `None` for any
-/// other message.
+/// message in field 2 that has only a string in field 1. Most messages of chats are such. `None`
+/// for any other message.
 pub fn named(message: &[u8]) -> Option<(&str, Option<&str>)> {
     let mut at = 0;
     let mut name = &[][..];

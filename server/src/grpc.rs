@@ -49,8 +49,8 @@ fn content_type(headers: &HeaderMap) -> Option<&'static str> {
 #[derive(Clone, Copy)]
 pub struct Grpc {
     content_type: &'static str,
-    /// Whether messages may be compressed. Only then are answers compressed, if the caller accepts it:
-    /// gRPC clients always accept gzip.
+    /// Whether messages may be compressed. Only then are answers compressed, if the caller accepts
+    /// it: gRPC clients always accept gzip.
     pub is_gzip: bool,
     answers_gzip: bool,
 }
@@ -90,8 +90,8 @@ impl Grpc {
         }
     }
 
-    /// Builds the response of a stream of answers or a failure. The guard tells Python if the caller
-    /// disconnects.
+    /// Builds the response of a stream of answers or a failure. The guard tells Python if the
+    /// caller disconnects.
     pub fn stream(
         self,
         started: Result<(Started, Guard), Failure>,

@@ -32,8 +32,8 @@ pub async fn inflate_in_turn(data: Bytes, most: usize) -> Result<Bytes, Failure>
     inflate(&data, most)
 }
 
-/// Inflates a message to at most `most` bytes. It may have several members (RFC 1952, section 2.2). An
-/// empty one may be marked as compressed although it is not: clients leave that out.
+/// Inflates a message to at most `most` bytes. It may have several members (RFC 1952, section 2.2).
+/// An empty one may be marked as compressed although it is not: clients leave that out.
 pub fn inflate(data: &[u8], most: usize) -> Result<Bytes, Failure> {
     if data.is_empty() {
         return Ok(Bytes::new());

@@ -21,8 +21,8 @@ const SOME_RPC: &str = concat!(
     "/bytepair.v1.ChatService/CountChat; / is a page if the playground is on",
 );
 
-/// The answer to a request that is no call of a protocol; `None` if it may be one. `is_rpc`: its path
-/// is that of an RPC.
+/// The answer to a request that is no call of a protocol; `None` if it may be one. `is_rpc`: its
+/// path is that of an RPC.
 pub fn instead_of_call(
     parts: &Parts,
     is_rpc: bool,
@@ -50,8 +50,8 @@ pub fn instead_of_call(
     (!is_called).then(|| help(StatusCode::UNSUPPORTED_MEDIA_TYPE, JSON, NO_JSON))
 }
 
-/// Says that the caller caused the timeout of a call whose body could not be read, and over HTTP/1.1
-/// that its connection ends.
+/// Says that the caller caused the timeout of a call whose body could not be read, and over
+/// HTTP/1.1 that its connection ends.
 pub fn unread(mut answer: Response<Body>, version: Version) -> Response<Body> {
     if answer.status() == StatusCode::GATEWAY_TIMEOUT {
         *answer.status_mut() = StatusCode::REQUEST_TIMEOUT;
@@ -94,7 +94,8 @@ fn no_rpc(path: &str, protocols: &Protocols) -> String {
     format!("{{\"code\":\"unimplemented\",\"message\":\"no RPC has this path: {advice}\"}}\n")
 }
 
-/// The share of the last segments of two paths, in percent, that is in what they begin and end with.
+/// The share of the last segments of two paths, in percent, that is in what they begin and end
+/// with.
 fn likeness(a: &str, b: &str) -> usize {
     let [a, b] = [a, b].map(|path| {
         path.trim_end_matches('/')

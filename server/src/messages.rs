@@ -80,8 +80,8 @@ impl Messages {
         }
     }
 
-    /// Drops the data, and reads and drops more for a while: `h2` closes connections with many small
-    /// frames for unread streams.
+    /// Drops the data, and reads and drops more for a while: `h2` closes connections with many
+    /// small frames for unread streams.
     pub fn discard(self) -> impl Future<Output = ()> {
         let mut body = self.body;
         async move { body.discard().await }

@@ -12,8 +12,8 @@ use crate::calls::Calls;
 use crate::peer::Unsent;
 use crate::settings::STREAM_UNSENT_BYTES;
 
-/// Answers that HTTP has not taken yet, and the stream's end. Most streams are idle: a channel would
-/// hold memory for 32 messages of each.
+/// Answers that HTTP has not taken yet, and the stream's end. Most streams are idle: a channel
+/// would hold memory for 32 messages of each.
 pub struct Outgoing {
     id: u64,
     calls: Arc<Calls>,

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// All peers, and the bytes that are held for them: messages that are incomplete or wait for Python,
-/// and unsent answers. If there are too many, the connection with the most is closed.
+/// All peers, and the bytes that are held for them: messages that are incomplete or wait for
+/// Python, and unsent answers. If there are too many, the connection with the most is closed.
 pub struct Peers {
     most: usize,
     max_abandoned: u32,
@@ -120,8 +120,8 @@ impl PerSecond {
     }
 }
 
-/// Marks the bytes of a peer that is being closed for them: each byte counts as evicted then, whether
-/// it came before the mark or after.
+/// Marks the bytes of a peer that is being closed for them: each byte counts as evicted then,
+/// whether it came before the mark or after.
 const EVICTED: usize = 1 << (usize::BITS - 1);
 
 /// One connection, shared by all of its calls.
@@ -144,14 +144,15 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Whether an answer of this size fits beside the unsent ones within `most`; one alone always does.
+    /// Whether an answer of this size fits beside the unsent ones within `most`; one alone always
+    /// does.
     pub fn has_room(&self, size: usize, most: usize) -> bool {
         let unsent = self.unsent.load(Relaxed);
         unsent == 0 || unsent + size <= most
     }
 
-    /// Count a call that was cancelled or has no valid credentials. Above the limit within a second,
-    /// evict the peer.
+    /// Count a call that was cancelled or has no valid credentials. Above the limit within a
+    /// second, evict the peer.
     pub fn abandon(&self) {
         let limit = self.peers.max_abandoned;
         if limit == 0 {

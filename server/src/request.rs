@@ -17,8 +17,8 @@ use crate::peer::{HeldBytes, Peer};
 use crate::shared::Shared;
 use crate::{connect_request, cors, grpc, grpc_request, help, timeouts};
 
-/// The future of a response. It is boxed, so that its kilobyte is freed once a stream has started. To
-/// keep it small, futures capture what they own and never pass it on.
+/// The future of a response. It is boxed, so that its kilobyte is freed once a stream has started.
+/// To keep it small, futures capture what they own and never pass it on.
 pub type BoxedResponse = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 /// Memory of a header beside what HTTP/2 counts.

@@ -28,7 +28,8 @@ use crate::tls::failed;
 /// The wait after `accept` failed because of missing descriptors or memory.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// The system, or this process, has no more file descriptors. The numbers are those of Linux and macOS.
+/// The system, or this process, has no more file descriptors. The numbers are those of Linux and
+/// macOS.
 const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
 
@@ -66,8 +67,8 @@ impl Draining {
         Draining { stage, is_http2 }
     }
 
-    /// Waits for either; with HTTP/1.1 for the stop. Returns whether the server stops: its calls have
-    /// ended.
+    /// Waits for either; with HTTP/1.1 for the stop. Returns whether the server stops: its calls
+    /// have ended.
     pub async fn begun(&mut self) -> bool {
         loop {
             if self.stage.changed().await.is_err() {
@@ -137,8 +138,8 @@ impl Server {
         std::future::pending().await
     }
 
-    /// Returns the next connection; `None` once the server stops listening and has accepted those that
-    /// the kernel holds, which it would reset.
+    /// Returns the next connection; `None` once the server stops listening and has accepted those
+    /// that the kernel holds, which it would reset.
     async fn accepted<T>(&self, accept: impl AsyncFn() -> io::Result<T>) -> Option<T> {
         loop {
             let accepted = tokio::select! {

@@ -43,26 +43,27 @@ pub const SMALL_BYTES: usize = 16 << 10;
 /// Maximum bytes of larger messages that are read or computed without admission: some tens of
 /// milliseconds of one core's work. Further ones are read once Python has admitted their call.
 pub const UNADMITTED_BYTES: usize = 16 << 20;
-/// A message that has been arriving for this long gives up its part of these bytes if others need it,
-/// and waits for admission. Within this time, `max_abandoned_per_second` lets no connection begin enough
-/// calls without credentials to reserve all.
+/// A message that has been arriving for this long gives up its part of these bytes if others need
+/// it, and waits for admission. Within this time, `max_abandoned_per_second` lets no connection
+/// begin enough calls without credentials to reserve all.
 pub const ARRIVAL_TIME: Duration = Duration::from_millis(100);
 /// Maximum messages of a stream, and bytes of them, that wait for Python before reading stops.
 pub const STREAM_READ_AHEAD: usize = 16;
 pub const STREAM_READ_AHEAD_BYTES: usize = 64 << 10;
-/// Python gets messages of this size together at a time, or one that is larger: copying more would hold
-/// up its event loop.
+/// Python gets messages of this size together at a time, or one that is larger: copying more would
+/// hold up its event loop.
 pub const TAKE_BYTES: usize = 256 << 10;
 /// Flow-control window of one HTTP/2 stream: the maximum that a call with an unread message holds.
 pub const STREAM_WINDOW_BYTES: u32 = 64 << 10;
-/// Flow-control window of one HTTP/2 connection. It must exceed `max_unread_calls` stream windows, or
-/// unread messages would block every other call of the connection (hyperium/hyper#2899).
+/// Flow-control window of one HTTP/2 connection. It must exceed `max_unread_calls` stream windows,
+/// or unread messages would block every other call of the connection (hyperium/hyper#2899).
 pub const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
-/// Answers of fewer bytes are not worth compressing; larger ones would hold up the transport's thread.
+/// Answers of fewer bytes are not worth compressing; larger ones would hold up the transport's
+/// thread.
 pub const COMPRESS_FROM_BYTES: usize = 1 << 10;
 pub const COMPRESS_UP_TO_BYTES: usize = 128 << 10;
 /// A stream that holds more unsent bytes than this is paused, until it is below half of it.
 pub const STREAM_UNSENT_BYTES: usize = 256 << 10;
-/// Maximum bytes that are read and dropped after a call is over, or after the end of a connection was
-/// sent.
+/// Maximum bytes that are read and dropped after a call is over, or after the end of a connection
+/// was sent.
 pub const DISCARDED_BYTES: usize = 1 << 20;

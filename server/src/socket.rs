@@ -62,7 +62,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
 }
 
 impl<S: AsyncWrite + Unpin> Rewound<S> {
-    /// Writes the held start and data after it. Returns how much of the data, once no start is held.
+    /// Writes the held start and data after it. Returns how much of the data, once no start is
+    /// held.
     fn poll_write_start(
         &mut self,
         context: &mut Context<'_>,

@@ -1,8 +1,9 @@
-//! Peers that send anything, before handlers that answer anything: nothing panics, and nothing is left
-//! of a connection that has ended.
+//! Peers that send anything, before handlers that answer anything: nothing panics, and nothing is
+//! left of a connection that has ended.
 //!
 //! Each seed is one server, several connections in memory, and a clock that only waits for them. A
-//! failure names its seed; `FUZZ_SEED=seed` repeats it. `FUZZ_SECONDS` is how long to try more of them.
+//! failure names its seed; `FUZZ_SEED=seed` repeats it. `FUZZ_SECONDS` is how long to try more of
+//! them.
 
 mod peer;
 mod service;

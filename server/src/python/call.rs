@@ -115,8 +115,8 @@ impl Call {
         Some(left.saturating_duration_since(Instant::now()).as_secs_f64())
     }
 
-    /// A header that is sent several times has all values in one, as RFC 9110, section 5.3, reads it:
-    /// no caller is identified by one of several credentials.
+    /// A header that is sent several times has all values in one, as RFC 9110, section 5.3, reads
+    /// it: no caller is identified by one of several credentials.
     fn header(&self, name: &str) -> Option<Cow<'_, str>> {
         let values = self.0.opened.headers.get_all(name).iter();
         let mut values = values.map(|value| value.to_str().ok());

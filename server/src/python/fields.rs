@@ -8,8 +8,8 @@ use crate::fields::{self, named, only, take};
 /// The message without the field, and the values of the field.
 type Taken<'py> = (Bound<'py, PyBytes>, Bound<'py, PyList>);
 
-/// The message without a field, and each value of the field; with `inner`, of the only field of each
-/// message in it. `None` if protobuf must parse it.
+/// The message without a field, and each value of the field; with `inner`, of the only field of
+/// each message in it. `None` if protobuf must parse it.
 #[pyfunction]
 #[pyo3(signature = (message, number, inner = None))]
 pub fn take_field<'py>(
