@@ -133,6 +133,27 @@ def test_json_names_the_encoding_and_its_fingerprint(shell: Shell) -> None:
     assert failed["files"][0]["error"]["reason"] == "SPECIAL_TOKEN_IN_TEXT"
 
 
+@pytest.mark.parametrize(
+    ("data", "advice"),
+    [
+        (b"\x1f\x8b\x08", "byte 1 (0x8b) starts no character; decompress it first, by gzip -dc"),
+        (
+            b"\x28\xb5\x2f\xfd",
+            "byte 1 (0xb5) starts no character; decompress it first, by zstd -dc",
+        ),
+        (
+            b"PAR1\xff",
+            "byte 4 (0xff) starts no character; it is a Parquet file, which bytepair cor",
+        ),
+        (b"a\x1f\x8b", "byte 2 (0x8b) starts no character; convert it first, for example by iconv"),
+    ],
+)
+def test_an_error_says_what_to_do_with_a_binary_file(
+    shell: Shell, data: bytes, advice: str
+) -> None:
+    shell("count", stdin=data, status=1, errors=f"standard input: not UTF-8: {advice}")
+
+
 def test_one_bad_file_does_not_stop_the_others(shell: Shell) -> None:
     output = shell("count", "latin.txt", "b.txt", status=1, errors="latin.txt: not UTF-8: byte 3")
     assert output == f"{3:9} b.txt\n{3:9} total\n"

@@ -21,6 +21,13 @@ from bytepair_client._options import DEFAULT_MAX_UNARY_BYTES
 #: The size of one read.
 CHUNK_BYTES = 256 * 1024
 
+#: What to do with files that are no text, by their start.
+_BINARY = {
+    b"\x1f\x8b": "decompress it first, by gzip -dc",
+    b"\x28\xb5\x2f\xfd": "decompress it first, by zstd -dc",
+    b"PAR1": "it is a Parquet file, which bytepair corpus reads",
+}
+
 _STANDARD_INPUT = 0
 # Longer numbers cannot be ids, and Python rejects numbers of more than 4,300 digits.
 _NUMBER = re.compile(r"[0-9]{1,20}")
@@ -55,10 +62,12 @@ class Input:
             try:
                 yield decoder.decode(chunk, final=not chunk)
             except UnicodeDecodeError as error:
+                start = b"" if decoded else error.object[:4]
+                binary = (advice for magic, advice in _BINARY.items() if start.startswith(magic))
                 raise CommandError(
                     f"not UTF-8: byte {decoded - len(pending) + error.start} "
-                    f"(0x{error.object[error.start]:02x}) starts no character; convert it first, "
-                    "for example by iconv"
+                    f"(0x{error.object[error.start]:02x}) starts no character; "
+                    + next(binary, "convert it first, for example by iconv")
                 ) from None
             decoded += len(chunk)
 
