@@ -26,6 +26,7 @@ from bytepair_engine import (
     UnknownEncoding,
     UnknownToken,
     UnknownTokenId,
+    VocabularyError,
     aliases,
     can_stream,
     extend_encoding,
@@ -364,6 +365,10 @@ def test_special_tokens_can_be_any_sequence() -> None:
     assert settings.special_tokens == ("<a>", "<b>")
     with pytest.raises(InvalidOption, match="'<a>' is given twice"):
         extend_encoding(toy(), [*names, "<a>"], name="x")
+    free = toy().n_vocab
+    advice = f"'<b>': its id {free} is that of the special token '<a>'; .* a free id: {free + 1} or"
+    with pytest.raises(VocabularyError, match=advice):
+        extend_encoding(toy(), {"<a>": free, "<b>": free}, name="x")
 
 
 def test_a_limit_larger_than_any_text(encoding: Encoding) -> None:

@@ -64,10 +64,11 @@ def extend_encoding(
         elif backend.token_bytes(token_id) is not None:
             problem = f"its id {token_id} is that of an ordinary token"
         if problem:
+            free = max(encoding.max_token_id, *used) + 1
             raise VocabularyError(
                 f"special token {token!r}",
                 problem,
-                f"leave it out, or give it a free id: {encoding.n_vocab} or any larger one",
+                f"leave it out, or give it a free id: {free} or any larger one",
             )
         used[token_id] = token
     core = resolve(encoding.backend)
