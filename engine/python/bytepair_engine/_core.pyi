@@ -218,7 +218,7 @@ class MergeTrainer:
 
 @final
 class PipelineSpecialSet:
-    """A set of special tokens, compiled by `Pipeline.names`; see `interface.SpecialSet`."""
+    """A set of special tokens, compiled by `Pipeline.special_set`; see `interface.SpecialSet`."""
 
     def is_in(self, data: bytes) -> bool: ...
 
@@ -238,7 +238,7 @@ class Pipeline:
         cache_bytes: int,
     ) -> Pipeline: ...
     @staticmethod
-    def names(names: frozenset[str]) -> PipelineSpecialSet: ...
+    def special_set(names: frozenset[str]) -> PipelineSpecialSet: ...
     def cut_counts(
         self, text: str, allowed: PipelineSpecialSet, budget: int, front: tuple[str, str] | None
     ) -> tuple[int | None, list[tuple[int, int]]] | None:

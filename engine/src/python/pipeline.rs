@@ -121,11 +121,10 @@ impl Pipeline {
     }
 
     #[staticmethod]
-    fn names(py: Python<'_>, names: &Bound<'_, PyFrozenSet>) -> PyResult<PipelineSpecialSet> {
+    fn special_set(names: &Bound<'_, PyFrozenSet>) -> PyResult<PipelineSpecialSet> {
         let strings = names_in_text(names)?;
-        Ok(PipelineSpecialSet(Box::new(guarded(py, || {
-            SpecialSet::new(strings, |_| None)
-        })?)))
+        let set = guarded(names.py(), || SpecialSet::new(strings, |_| None))?;
+        Ok(PipelineSpecialSet(Box::new(set)))
     }
 }
 

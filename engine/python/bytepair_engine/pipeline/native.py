@@ -56,7 +56,7 @@ class NativePipelineBackend(PipelineTable, DerivedBackend["_core.PipelineSpecial
         self._core: Final = core
 
     def special_set(self, names: frozenset[str]) -> _core.PipelineSpecialSet:
-        return self._core.names(names)
+        return self._core.special_set(names)
 
     def encode(
         self, text: str, allowed: _core.PipelineSpecialSet, disallowed: _core.PipelineSpecialSet
