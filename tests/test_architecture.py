@@ -165,3 +165,16 @@ def test_each_file_is_small() -> None:
         if (lines := text.count("\n")) > 450
     }
     assert long == {}
+
+
+def test_rust_comments_fit_100_columns() -> None:
+    """rustfmt does not wrap them."""
+    wide = [
+        f"{file.relative_to(ROOT)}: {line.strip()}"
+        for folder in ("engine", "server")
+        for file in (ROOT / folder).rglob("*.rs")
+        if "target" not in file.parts
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if len(line) > 100 and line.lstrip().startswith("//")
+    ]
+    assert wide == []

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use crate::settings::{ARRIVAL_TIME, SMALL_BYTES, UNADMITTED_BYTES};
 
-/// What all calls have reserved. A message that is announced and withheld counts in full, so it must
-/// give way: otherwise one connection could reserve everything for as long as a message may take.
+/// What all calls have reserved. A message that is announced and withheld counts in full, so it
+/// must give way: otherwise one connection could reserve all, for as long as a message may take.
 #[derive(Default)]
 pub struct Reservations(Mutex<State>);
 
@@ -32,7 +32,8 @@ struct Arriving {
 
 impl Reservations {
     /// Reserves memory for a message, and may withdraw that of messages that have been arriving for
-    /// `ARRIVAL_TIME`. Returns `None` if the message must wait for admission. Small ones never wait.
+    /// `ARRIVAL_TIME`. Returns `None` if the message must wait for admission, as small ones
+    /// never do.
     pub fn reserve(self: &Arc<Self>, size: usize) -> Option<Reserved> {
         if size <= SMALL_BYTES {
             return Some(Reserved(None));
