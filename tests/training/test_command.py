@@ -199,7 +199,10 @@ def test_wrong_arguments(shell: Command, tmp_path: Path) -> None:
     shell(*few, "--threads", "-1", status=2, errors="argument --threads: '-1' is not a number of 0")
     shell(*few, "--memory", "0", status=2, errors="train: --memory must be at least 1")
     shell("train", "a.txt", *USUAL, "--output", "o", "--resume", status=1, errors="no checkpoint")
-    made = shell("train", "a.txt", *USUAL, "--output", "out", errors="instead of 1,000")
+    left = "because no pair is left: 263 tokens instead of 1,000"
+    made = shell("train", "a.txt", *USUAL, "--output", "out", errors=left)
+    often = ("--min-frequency", "2", "--output", "often")
+    shell("train", "a.txt", *USUAL, *often, errors="because no pair occurs 2 times or more: 256 ")
     assert "to serve it: bytepair-server --config out/bytepair.toml --grpc" in made
     spaced = ("train", "a.txt", *USUAL, "--output", "a b/out")
     assert "--config 'a b/out/bytepair.toml' --grpc" in shell(*spaced, errors="instead")

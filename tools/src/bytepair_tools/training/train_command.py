@@ -138,10 +138,11 @@ def _print_result(
     ]
     sys.stdout.write("\n".join(lines) + "\n")
     if not trained.is_complete:
+        least = trained.settings.min_frequency
+        why = f"no pair occurs {least} times or more" if least > 1 else "no pair is left"
         sys.stderr.write(
-            f"bytepair train: stopped after {len(trained.merges):,} merges, because no pair occurs "
-            f"{trained.settings.min_frequency} times or more: {encoding.n_vocab:,} tokens instead "
-            f"of {trained.settings.vocab_size:,}\n"
+            f"bytepair train: stopped after {len(trained.merges):,} merges, because {why}: "
+            f"{encoding.n_vocab:,} tokens instead of {trained.settings.vocab_size:,}\n"
         )
     for note in notes:
         sys.stderr.write(f"bytepair train: {note}\n")
