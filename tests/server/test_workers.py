@@ -227,7 +227,10 @@ def test_a_worker_that_receives_sigterm_drains_and_is_replaced(serve: Serve) -> 
             ending.set()
         assert [call.result().count for call in running] == [1] * CONNECTIONS
     assert server.wait_for_log("stopped")["worker"] in (0, 1)
-    assert server.wait_for_log("a worker ended")["status"] == 0
+    ended = server.wait_for_log("a worker ended")
+    assert ended["status"] == 0
+    again = server.wait_for_log("a worker serves again")
+    assert (again["worker"], again["pid"] != ended["pid"]) == (ended["worker"], True)
     server.wait_for_metric("bytepair_workers", 2)
 
 

@@ -245,7 +245,9 @@ class Supervisor:
             child.answered.set()
         if worker.SERVING in received:
             child.serving = self._has_served = True
-            if not self._has_logged_start and all(each.serving for each in self._workers):
+            if self._has_logged_start:
+                self._log.info("a worker serves again", worker=child.number, pid=child.pid)
+            elif all(each.serving for each in self._workers):
                 self._log_start()
 
     def _reap(self) -> None:
