@@ -303,7 +303,8 @@ def test_settings_that_the_transport_ignores_are_reported(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ("nope = [1]", "flagged_tokens.nope: no encoding of this name is loaded"),
+        ("nope = [1]", "flagged_tokens.nope: no encoding of this canonical name is loaded"),
+        ("gpt2 = [1]", "flagged_tokens.gpt2: no encoding of this canonical name is loaded; 'gpt2'"),
         ("r50k_base = [1, 9999999]", "flagged_tokens.r50k_base: no token has id 9999999"),
     ],
 )

@@ -163,8 +163,10 @@ def test_a_log_line_of_a_library_is_logged_without_its_quotations() -> None:
     logging.getLogger("grpc").error("Invalid encoding on %s", SECRET)
     logging.getLogger("asyncio").error(f"Exception in callback f({SECRET!r})\n{SECRET}")
     logging.getLogger("other").error(KeyError(SECRET))
-    said = [json.loads(line)["event"] for line in stream.getvalue().splitlines()]
-    assert said == ["Invalid encoding on %s", "Exception in callback f", "KeyError"]
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    said = ["Invalid encoding on %s", "Exception in callback f", "KeyError"]
+    assert [line["event"] for line in lines] == said
+    assert [line["logger"] for line in lines] == ["grpc", "asyncio", "other"]
     assert SECRET not in stream.getvalue()
 
 

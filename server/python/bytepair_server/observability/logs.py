@@ -227,6 +227,7 @@ def _without_messages(
     message = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
     # asyncio puts arguments after a bracket and on further lines.
     event["event"] = message.split("\n")[0].split("(")[0] if record.name == "asyncio" else message
+    event["logger"] = record.name  # the message alone seldom names the library
     if record.exc_info:
         event["error"] = frames(record.exc_info[1])
         record.exc_info = None

@@ -20,7 +20,7 @@ from bytepair_server.auth.policy import AS_TEXT, SpecialRule
 from bytepair_server.call import Call
 from bytepair_server.catalog import Catalog, Entry
 from bytepair_server.config.loader import ConfigurationError
-from bytepair_server.config.settings import Settings
+from bytepair_server.config.settings import Settings, alias_hint
 from bytepair_server.errors import InputTooLarge, InvalidField, NoSplitPoint, PartTooShort
 from bytepair_server.rpc import limits
 from bytepair_server.rpc.content import UNITS, Unit, record_special
@@ -58,7 +58,10 @@ def flagged_tokens(settings: Settings, catalog: Catalog) -> dict[str, frozenset[
     served = {entry.name: entry.encoding for entry in catalog.entries}
     for name, ids in settings.flagged_tokens.items():
         if name not in served and name not in catalog.failed:
-            raise ConfigurationError(f"flagged_tokens.{name}: no encoding of this name is loaded")
+            raise ConfigurationError(
+                f"flagged_tokens.{name}: no encoding of this canonical name is loaded"
+                f"{alias_hint(name)}"
+            )
         for token_id in ids if name in served else ():
             try:
                 served[name].decode_single_token_bytes(token_id)
