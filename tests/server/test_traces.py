@@ -251,6 +251,14 @@ def test_a_server_with_invalid_variables_serves_without_traces() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("protocol", "warned"), [("gRPC", 1), ("grpc", 0), ("http/protobuf", 0)])
+def test_an_unknown_protocol_of_spans_is_a_warning(protocol: str, warned: int) -> None:
+    variables = sent_to(1) | {"OTEL_EXPORTER_OTLP_PROTOCOL": protocol}
+    said = check_config("--builtin-encodings", "r50k_base", **variables).stderr
+    assert said.count("spans are sent by http/protobuf; set that, or grpc") == warned
+
+
+@pytest.mark.slow
 def test_opentelemetry_is_not_imported_if_traces_are_off() -> None:
     code = "import sys, bytepair_server.server; print('opentelemetry' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -30,6 +30,8 @@ TRACESTATE: Final = "tracestate"
 _EXPORTER: Final = "OTEL_TRACES_EXPORTER"
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+#: OpenTelemetry's default.
+_HTTP: Final = "http/protobuf"
 _SERVICE: Final = "bytepair-server"
 #: Time for a stopping server to send its last spans.
 _CLOSE_SECONDS: Final = 5.0
@@ -148,8 +150,13 @@ def tracer(environment: Mapping[str, str], log: logs.Log) -> Tracer | None:
     installed."""
     if not are_wanted(environment):
         return None
-    is_grpc = next(filter(None, map(environment.get, _PROTOCOLS)), "") == "grpc"
-    protocol = "grpc" if is_grpc else "http"
+    named = next(filter(None, map(environment.get, _PROTOCOLS)), _HTTP)
+    if named not in ("grpc", _HTTP):
+        log.warning(
+            f"unknown OTEL_EXPORTER_OTLP_PROTOCOL: spans are sent by {_HTTP}; set that, or grpc",
+            protocol=named,
+        )
+    protocol = "grpc" if named == "grpc" else "http"
     try:
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
