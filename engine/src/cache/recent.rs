@@ -12,7 +12,13 @@ use crate::vocabulary::rank_table::RankTable;
 use crate::vocabulary::short_table::{Key, fetch};
 
 /// Maximum number of ids in a slot.
-pub const FEW: usize = 4;
+pub const FEW: usize = 7;
+
+/// Maximum number of ids in a slot that are not packed.
+pub const PLAIN: usize = 4;
+
+/// Bits of a packed id: seven are in the words of four.
+const ID_BITS: usize = 18;
 
 /// Maximum number of sets, whatever the size of the cache: they fill two huge pages. Twice as
 /// many are no faster, and a fork's child copies them.
@@ -29,14 +35,23 @@ pub struct Slot {
     /// The upper half of the key. Its free upper four bits hold the number of ids, which is 0 in a
     /// free slot, and below it `IN_CACHE`.
     high: u64,
-    ids: [u32; FEW],
+    /// The ids; more than `PLAIN` are packed in the bits of all words.
+    ids: [u32; PLAIN],
 }
 
 impl Slot {
-    /// Makes a slot; None if there are too many ids.
+    /// Makes a slot; None if there are too many ids, or more than `PLAIN` and one is too great.
     pub fn new(key: Key, few: &[u32]) -> Option<Self> {
-        let mut ids = [0; FEW];
-        ids.get_mut(..few.len())?.copy_from_slice(few);
+        let mut ids = [0; PLAIN];
+        if let Some(plain) = ids.get_mut(..few.len()) {
+            plain.copy_from_slice(few);
+        } else if few.len() <= FEW && few.iter().all(|&id| id >> ID_BITS == 0) {
+            let pack = |all: u128, &id: &u32| all << ID_BITS | id as u128;
+            let all = few.iter().rev().fold(0, pack);
+            ids = std::array::from_fn(|i| (all >> (32 * i)) as u32);
+        } else {
+            return None;
+        }
         Some(Slot {
             low: key.low(),
             high: key.high() | (few.len() as u64) << 61,
@@ -70,10 +85,22 @@ impl Slot {
         (self.high >> 61) as usize
     }
 
+    /// Returns the ids if they are not packed, followed by unused places.
+    #[inline(always)]
+    pub fn plain(&self) -> &[u32; PLAIN] {
+        &self.ids
+    }
+
     /// Returns the ids, followed by unused places.
     #[inline(always)]
-    pub fn ids(&self) -> &[u32; FEW] {
-        &self.ids
+    pub fn ids(&self) -> [u32; FEW] {
+        if self.count() <= PLAIN {
+            let [a, b, c, d] = self.ids;
+            return [a, b, c, d, 0, 0, 0];
+        }
+        let join = |all: u128, &word: &u32| all << 32 | word as u128;
+        let all = self.ids.iter().rev().fold(0, join);
+        std::array::from_fn(|i| (all >> (ID_BITS * i)) as u32 & ((1 << ID_BITS) - 1))
     }
 }
 
@@ -175,8 +202,10 @@ mod tests {
                 let len = 1 + random.usize(..15);
                 let piece: Vec<u8> = (0..len).map(|_| random.usize(..3) as u8).collect();
                 let key = Key::of(&piece, 0, len);
-                let ids: Vec<u32> = (0..=len as u32 % 5)
-                    .map(|i| key.hash() as u32 ^ i)
+                // Ids of 32 bits are too great to be packed, those of 18 are not.
+                let shift = key.hash() % 2 * 14;
+                let ids: Vec<u32> = (0..=len as u32 % 8)
+                    .map(|i| (key.hash() as u32 ^ i) >> shift)
                     .collect();
                 match recent.find(key, key.hash()) {
                     Some(slot) => {

@@ -3,7 +3,7 @@
 pub mod offsets;
 pub mod varint;
 
-use crate::cache::recent::{FEW, Slot};
+use crate::cache::recent::{FEW, PLAIN, Slot};
 use crate::vocabulary::rank_table::RankTable;
 
 /// Maximum number of recent pre-tokens in a call of `put_recent`.
@@ -89,7 +89,10 @@ impl Sink for List {
         }
         let (ids, mut len, mut count) = (&mut self.ids[..], self.len, 0);
         for slot in slots {
-            ids[len..len + FEW].copy_from_slice(slot.ids());
+            ids[len..len + PLAIN].copy_from_slice(slot.plain());
+            if slot.count() > PLAIN {
+                ids[len..len + FEW].copy_from_slice(&slot.ids());
+            }
             len += slot.count();
             count += 1;
         }
@@ -225,14 +228,15 @@ mod tests {
         let mut list = List::for_bytes(0);
         let mut recent = Recent::new(1 << 20);
         let key = Key::of(b"abc", 0, 3);
-        recent.insert(Slot::new(key, &[7, 8, 9]).expect("few"), key.hash());
+        let few = [1 << 17, 8, 9, 10, 11, 12];
+        recent.insert(Slot::new(key, &few).expect("few"), key.hash());
         let mut expected = Vec::new();
         for round in 0..200u32 {
             let ids: Vec<u32> = (0..round % 7).collect();
             list.extend(&ids);
             expected.extend(ids);
             list.put_recent(recent.find(key, key.hash()).into_iter());
-            expected.extend([7, 8, 9]);
+            expected.extend(few);
             list.push(round);
             expected.push(round);
         }
