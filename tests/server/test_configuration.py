@@ -107,6 +107,15 @@ def test_a_switch_may_have_a_value(arguments: list[str], expected: bool) -> None
     assert loader.load([], {"BYTEPAIR_REFLECTION": "1"}).settings.reflection
 
 
+@pytest.mark.parametrize(
+    ("grpc", "http"),
+    [("0.0.0.0:1", "[::1]:1"), ("127.0.0.1:1", "[::1]:1"), ("0.0.0.0:0", "0.0.0.0:0")],
+)
+def test_addresses_that_do_not_overlap_may_have_one_port(grpc: str, http: str) -> None:
+    read = loader.load(["--grpc-address", grpc, "--http-address", http], {})
+    assert (read.settings.grpc_address, read.settings.http_address) == (grpc, http)
+
+
 def test_a_list_is_separated_by_commas() -> None:
     read = loader.load(["--builtin-encodings", "r50k_base, cl100k_base"], {})
     assert read.settings.builtin_encodings == ("r50k_base", "cl100k_base")

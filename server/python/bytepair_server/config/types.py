@@ -80,7 +80,11 @@ def overlap(one: str, other: str) -> bool:
         return False
     ports = {split_address(each)[1] for each in (one, other)}
     hosts = {split_address(each)[0].replace("localhost", "127.0.0.1") for each in (one, other)}
-    return len(ports) == 1 and ports != {0} and (len(hosts) == 1 or bool(hosts & {"0.0.0.0", "::"}))
+    if len(ports) > 1 or ports == {0}:
+        return False
+    # Listening at :: takes the port of IPv4 too, on most systems.
+    has_ipv6 = any(":" in host for host in hosts)
+    return len(hosts) == 1 or "::" in hosts or ("0.0.0.0" in hosts and not has_ipv6)
 
 
 def checked_origins(origins: tuple[str, ...]) -> tuple[str, ...]:
