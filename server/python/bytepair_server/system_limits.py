@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import resource
 from contextlib import suppress
 from typing import Final
+
+#: The numbers of errors if the process or the system has no more file descriptors.
+OUT_OF_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
 
 #: The words of errors if a limit of the system is too low, and the limit.
 _PROCESSES: Final = "processes and threads (ulimit -u, TasksMax)"

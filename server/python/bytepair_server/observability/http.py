@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.types import split_address
-from bytepair_server.transport.ports import OUT_OF_DESCRIPTORS
+from bytepair_server.system_limits import OUT_OF_DESCRIPTORS
 
 #: Time for a client to send its request, and again to read the page.
 SOCKET_TIMEOUT_SECONDS: Final = 5.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import socket
 import sys
@@ -13,11 +12,10 @@ from typing import Final
 
 from bytepair_server.config.loader import ConfigurationError
 from bytepair_server.config.types import split_address
+from bytepair_server.system_limits import OUT_OF_DESCRIPTORS
 
 #: Backlog of connections that are not accepted yet.
 BACKLOG: Final = 1024
-#: The process or the system has no more file descriptors.
-OUT_OF_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
 #: Linux' maximum for a Unix socket.
 MAX_PATH_BYTES: Final = 107
 #: On other platforms SO_REUSEPORT is missing or does not balance connections.
