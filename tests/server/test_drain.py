@@ -16,6 +16,7 @@ from typing import Any
 import grpc
 import pytest
 from bytepair.v1 import tokenizer_pb2
+from bytepair_server.admission import executor
 from bytepair_server.config import loader
 from bytepair_server.observability import logs
 from bytepair_server.server import Server
@@ -150,6 +151,7 @@ def test_a_connection_of_http_1_ends_with_an_answer_when_the_drain_ends_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(native, "LAST_CALLS_SECONDS", START_SECONDS)
+    monkeypatch.setattr(executor, "CLOSE_SECONDS", START_SECONDS)
 
     async def run() -> None:
         server = Server(loader.load(ARGUMENTS, {}), logs.configure("json", "error", StringIO()))

@@ -17,6 +17,7 @@ import grpc
 import pytest
 from bytepair.v1 import tokenizer_pb2
 from bytepair_server import catalog
+from bytepair_server.admission import executor
 from bytepair_server.config import loader
 from bytepair_server.config.settings import Settings
 from bytepair_server.observability import logs
@@ -69,8 +70,11 @@ def test_health_is_served_for_the_server_and_the_service(server: RunningServer) 
 
 
 @pytest.mark.slow
-def test_a_call_before_the_encodings_are_loaded_waits_for_them() -> None:
+def test_a_call_before_the_encodings_are_loaded_waits_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The health servicer of grpcio-health-checking starts as SERVING; this one does not."""
+    monkeypatch.setattr(executor, "CLOSE_SECONDS", START_SECONDS)
 
     def page(server: Server, path: str) -> tuple[int, str]:
         try:

@@ -193,6 +193,8 @@ class Executor:
         """Let requests of others run, on the thread of one that has run for long."""
         if len(self._queue):
             job.resumed.clear()
+            if job.cancelled:  # just before that
+                return
             with suppress(RuntimeError):  # the event loop is closed
                 job.result.get_loop().call_soon_threadsafe(self._pause, job)
                 job.resumed.wait()
