@@ -17,7 +17,7 @@ from bytepair_tools.shared.failure import Failure
 from support.corpus import COUNT, GPT2, TRAIN, WORKERS, table
 from support.dying import feeding, killing_its_reader, readers
 from support.in_process import Command
-from support.serving import clean_environment
+from support.serving import START_SECONDS, clean_environment
 from support.shell import command
 
 
@@ -109,7 +109,7 @@ def test_workers_end_with_a_killed_run(shell: Command, tmp_path: Path) -> None:
         while not (found := readers(fifo)):
             sleep(0.05)
         run.kill()
-        give_up = monotonic() + 20
+        give_up = monotonic() + START_SECONDS
         while (found := readers(fifo)) and monotonic() < give_up:
             sleep(0.05)
     for worker in found:

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import sleep
 
@@ -52,11 +52,11 @@ def _meanwhile(work: Callable[[], object]) -> Iterator[None]:
 def readers(fifo: Path) -> list[int]:
     """Return the other processes that have the file open (Linux)."""
     found = []
-    for entry in Path("/proc").glob("[0-9]*/fd/*"):
-        process = int(entry.parts[2])
-        try:
-            if process != os.getpid() and entry.readlink() == fifo.absolute():
-                found.append(process)
-        except OSError:  # the process ended, or is not ours
-            continue
+    for process in Path("/proc").glob("[0-9]*"):
+        # It may end now, or be of another user. It may also close a file.
+        with suppress(OSError):
+            for entry in (process / "fd").iterdir():
+                with suppress(OSError):
+                    if entry.readlink() == fifo.absolute() and process.name != f"{os.getpid()}":
+                        found.append(int(process.name))
     return found
