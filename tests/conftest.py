@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import settings
@@ -58,6 +59,13 @@ def shell(
     """Run `bytepair` in a temporary folder."""
     monkeypatch.chdir(tmp_path)
     return Command(capsys)
+
+
+@pytest.fixture
+def socket_folder() -> Iterator[Path]:
+    """A folder with a short path: the address of a Unix socket may have 107 bytes."""
+    with TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

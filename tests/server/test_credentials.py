@@ -267,9 +267,9 @@ def test_the_log_warns_of_keys_sent_in_plaintext(serve: Serve, tmp_path: Path) -
 
 @pytest.mark.parametrize(("given", "mode"), [([], 0o600), (["--unix-socket-mode", "666"], 0o666)])
 def test_a_unix_socket_has_the_permissions_of_the_setting(
-    serve: Serve, tmp_path: Path, given: list[str], mode: int
+    socket_folder: Path, serve: Serve, given: list[str], mode: int
 ) -> None:
-    path = tmp_path / "socket"
+    path = socket_folder / "socket"
     server = serve("--grpc-address", f"unix:{path}", *given)
     assert stat.S_IMODE(path.stat().st_mode) == mode
     assert server.stub.Count(REQUEST).count == 1

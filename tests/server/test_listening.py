@@ -19,9 +19,9 @@ from support.serving import run_to_end
 QUICK = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="a")
 
 
-def test_a_unix_socket_is_served(serve: Serve, tmp_path: Path) -> None:
-    server = serve("--grpc-address", f"unix:{tmp_path}/grpc.sock")
-    assert server.target == f"unix:{tmp_path}/grpc.sock"
+def test_a_unix_socket_is_served(socket_folder: Path, serve: Serve) -> None:
+    server = serve("--grpc-address", f"unix:{socket_folder}/grpc.sock")
+    assert server.target == f"unix:{socket_folder}/grpc.sock"
     assert server.stub.Count(QUICK).count == 1
 
 
@@ -35,10 +35,13 @@ def test_two_servers_never_share_a_port(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["unix:", "unix://"])
-def test_a_unix_socket_in_use_is_not_taken_over(serve: Serve, tmp_path: Path, prefix: str) -> None:
+def test_a_unix_socket_in_use_is_not_taken_over(
+    socket_folder: Path, serve: Serve, prefix: str
+) -> None:
     """gRPC itself would unlink it, at start and again at the end."""
-    server = serve("--grpc-address", f"unix:{tmp_path}/grpc.sock")
-    ended = run_to_end("--grpc-address", f"{prefix}{tmp_path}/grpc.sock", "--http-address", "none")
+    path = f"{socket_folder}/grpc.sock"
+    server = serve("--grpc-address", f"unix:{path}")
+    ended = run_to_end("--grpc-address", f"{prefix}{path}", "--http-address", "none")
     assert ended.returncode == 2
     assert "grpc.sock: cannot listen there: another process does" in ended.stderr
     assert server.stub.Count(QUICK).count == 1
@@ -46,8 +49,8 @@ def test_a_unix_socket_in_use_is_not_taken_over(serve: Serve, tmp_path: Path, pr
 
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", ["native", "grpcio"])
-def test_a_unix_socket_never_replaces_another_file(tmp_path: Path, transport: str) -> None:
-    file = tmp_path / "file"
+def test_a_unix_socket_never_replaces_another_file(socket_folder: Path, transport: str) -> None:
+    file = socket_folder / "file"
     file.write_text("kept")
     flags = ("--grpc-address", f"unix:{file}", "--http-address", "none", "--transport", transport)
     ended = run_to_end(*flags)
@@ -86,25 +89,25 @@ def test_a_host_that_no_name_can_be_is_a_clear_error() -> None:
     [([], "No such file or directory"), (["--check-config"], "its folder does not exist")],
 )
 def test_a_unix_socket_in_a_missing_folder_is_a_clear_error(
-    tmp_path: Path, flags: list[str], said: str
+    socket_folder: Path, flags: list[str], said: str
 ) -> None:
-    address = f"unix:{tmp_path}/none/grpc.sock"
+    address = f"unix:{socket_folder}/none/grpc.sock"
     ended = run_to_end("--grpc-address", address, "--http-address", "none", *flags)
     assert ended.returncode == 2
     assert f"grpc_address {address}: cannot listen there: {said}; " in ended.stderr
 
 
-def test_a_check_finds_where_no_unix_socket_can_be_made(tmp_path: Path) -> None:
-    file = tmp_path / "file"
+def test_a_check_finds_where_no_unix_socket_can_be_made(socket_folder: Path) -> None:
+    file = socket_folder / "file"
     file.touch()
     faults = {"file": "the file is no socket", "file/a": "its folder does not", 108 * "a": "107"}
     for name, said in faults.items():
         with pytest.raises(ConfigurationError, match=said):
-            ports.check(f"unix://{tmp_path}/{name}")
-    ports.check(f"unix:{tmp_path}/new")
+            ports.check(f"unix://{socket_folder}/{name}")
+    ports.check(f"unix:{socket_folder}/new")
     with socket.socket(socket.AF_UNIX) as ended:
-        ended.bind(f"{tmp_path}/left")
-    ports.check(f"unix:{tmp_path}/left")
+        ended.bind(f"{socket_folder}/left")
+    ports.check(f"unix:{socket_folder}/left")
 
 
 @pytest.mark.parametrize(
