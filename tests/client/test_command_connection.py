@@ -10,7 +10,7 @@ import grpc
 import pytest
 import trustme
 from support.keys import keys_toml
-from support.scripted import HeldAnswer, ScriptedServer, details, fail, ok
+from support.scripted import HeldAnswer, ScriptedServer, details, fail, ok, refusing
 from support.serving import RunningServer, write_config
 from support.shell import Shell
 
@@ -31,12 +31,11 @@ def test_health(shell: Shell, server: RunningServer) -> None:
 
 
 def test_a_server_that_is_not_there(shell: Shell) -> None:
-    with ScriptedServer() as gone:
-        pass
     del shell.variables["BYTEPAIR_TARGET"]
-    for name in ("count", "encode", "decode", "encodings"):
-        shell(name, "--target", gone.target, status=3, errors="Is the server running?")
-    shell("health", "--target", gone.target, status=1, errors=f"no answer from {gone.target}")
+    with refusing() as gone:
+        for name in ("count", "encode", "decode", "encodings"):
+            shell(name, "--target", gone, status=3, errors="Is the server running?")
+        shell("health", "--target", gone, status=1, errors=f"no answer from {gone}")
     with ScriptedServer(fail(grpc.StatusCode.DEADLINE_EXCEEDED)) as slow:
         shell("count", "--target", slow.target, status=3, errors="--timeout")
 
@@ -67,19 +66,23 @@ def test_an_error_that_ends_the_command_says_what_is_left(shell: Shell) -> None:
 
 
 def test_waiting_for_a_quota(shell: Shell) -> None:
-    (shell.folder / "keys.toml").write_text(keys_toml(job="secret"), encoding="utf-8")
+    (shell.folder / "keys.toml").write_text(keys_toml(job="secret", once="another"))
     config = """
     api_keys_file = "keys.toml"
     builtin_encodings = ["o200k_base"]
     [quotas.job]
     requests_per_second = 0.5
     request_burst = 2
+    [quotas.once]
+    requests_per_second = 0.001
+    request_burst = 2
     """
-    shell.variables["BYTEPAIR_API_KEY"] = "secret"
+    shell.variables["BYTEPAIR_API_KEY"] = "another"
     with RunningServer("--config", write_config(shell.folder, config)) as server:
         count = "count", "--target", server.target, *["b.txt"] * 3
         left = "; stopped at b.txt: 1 of 3 inputs not done\n"
         assert shell(*count, status=3, errors=left) == f"{3:9} b.txt\n" * 2
+        shell.variables["BYTEPAIR_API_KEY"] = "secret"
         output = shell(*count, "--wait-for-quota")
         assert output == f"{3:9} b.txt\n" * 3 + f"{9:9} total\n"
 

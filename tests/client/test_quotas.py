@@ -59,9 +59,8 @@ def test_closing_the_client_ends_the_wait(clients: Clients) -> None:
         client = clients(server.target, encoding="e", wait_for_quota=True)
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(client.count, "text")
-            while not server.calls:
+            while not client._sleepers:
                 sleep(0.001)
-            sleep(0.2)  # until its answer has arrived
             client.close()
             with pytest.raises(ClientClosed):
                 waiting.result(30)

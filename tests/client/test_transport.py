@@ -7,7 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from time import sleep
+from time import monotonic
 
 import grpc
 import pytest
@@ -29,7 +29,8 @@ from bytepair_client import (
 from bytepair_client._options import DEFAULT_TIMEOUT_S
 from conftest import Serve
 from support.clients import Clients
-from support.scripted import Answer, HeldAnswer, ScriptedServer, fail, ok
+from support.scripted import Answer, HeldAnswer, ScriptedServer, fail, ok, refusing
+from support.serving import START_SECONDS
 from support.streaming import Talk, decode_config
 
 REFUSED = fail(grpc.StatusCode.UNAVAILABLE, "not now")
@@ -87,20 +88,19 @@ def test_an_address_without_a_server_is_skipped(clients: Clients) -> None:
 
 @pytest.mark.slow
 def test_no_server_at_the_target(clients: Clients) -> None:
-    with ScriptedServer() as server:
-        pass
-    client = clients(server.target, encoding="e")
-    with pytest.raises(Unavailable, match=f"no answer from {server.target}") as caught:
-        client.count("text")
+    with refusing() as target:
+        client = clients(target, encoding="e")
+        with pytest.raises(Unavailable, match=f"no answer from {target}") as caught:
+            client.count("text")
     assert isinstance(caught.value, ConnectionError)
     assert caught.value.code == "UNAVAILABLE"
     assert caught.value.reason is None
 
 
 def test_a_new_client_tries_at_once_after_another_failed(
-    clients: Clients, serve: Serve, tmp_path: Path
+    clients: Clients, socket_folder: Path, serve: Serve
 ) -> None:
-    socket = f"unix:{tmp_path}/s"
+    socket = f"unix:{socket_folder}/s"
     first = clients(socket, encoding="cl100k_base", max_attempts=1)
     with pytest.raises(Unavailable, match="No such file"):
         first.count("text")
@@ -159,15 +159,24 @@ def test_calls_have_a_deadline_by_default(clients: Clients) -> None:
     assert min(left[1:]) > 1e9
 
 
-def test_a_list_of_addresses_and_a_unix_socket_are_served(serve: Serve, tmp_path: Path) -> None:
+def test_a_list_of_addresses_and_a_unix_socket_are_served(
+    socket_folder: Path, serve: Serve
+) -> None:
     """They give no host name for the authority, which the server's transport requires."""
     server = serve("--transport", "native")
     with TokenizerClient(f"ipv4:{server.target},{server.target}") as client:
         assert client.count("hello world", encoding="cl100k_base") == 2
-    socket = f"unix:{tmp_path}/s"
+    socket = f"unix:{socket_folder}/s"
     serve("--transport", "native", "--grpc-address", socket)
     with TokenizerClient(socket) as client:
         assert client.count("hello world", encoding="cl100k_base") == 2
+
+
+def all_are_answered(client: TokenizerClient, calls: int) -> bool:
+    try:
+        return {client.count("a") for _ in range(calls)} == {1}
+    except Unavailable:
+        return False
 
 
 @pytest.mark.slow
@@ -181,7 +190,9 @@ def test_a_client_leaves_a_server_that_drains(serve: Serve, clients: Clients) ->
     talk.say(decode_config())
     first.terminate()
     first.wait_for_log("draining", open_streams=1)
-    sleep(1)  # until the client has read GOAWAY
+    until = monotonic() + START_SECONDS
+    while not all_are_answered(client, 20):  # until the client has read GOAWAY
+        assert monotonic() < until
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(client.count, ["a"] * 4000)) == {1}
     assert talk.close()[1] is None

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from random import randrange
 from time import monotonic, sleep
 from urllib.request import urlopen
 
@@ -26,6 +27,14 @@ from support.streaming import DecodeRequest, Talk, decode_config
 
 SOURCES = Path(bytepair_server.__file__).parent
 COUNT = tokenizer_pb2.CountRequest(encoding="cl100k_base", text="hello world")
+
+
+def free_address() -> str:
+    """An address that nothing else takes before its server listens there. Linux has many hosts of
+    loopback."""
+    host = f"127.2.{randrange(256)}.{randrange(1, 255)}" if sys.platform == "linux" else "127.0.0.1"
+    with socket.create_server((host, 0)) as probe:
+        return f"{host}:{probe.getsockname()[1]}"
 
 
 @contextmanager
@@ -61,9 +70,7 @@ def test_a_log_that_cannot_be_written_does_not_fail_a_call_or_the_server(
     workers: str, log_format: str, full_log: Callable[[], AbstractContextManager[int]]
 ) -> None:
     """In the format "console" there is a message for a person too."""
-    free = ("127.0.0.1", 0)
-    with socket.create_server(free) as probe, socket.create_server(free) as another:
-        address, http = (f"127.0.0.1:{each.getsockname()[1]}" for each in (probe, another))
+    address, http = free_address(), free_address()
     flags = ["--grpc-address", address, "--http-address", http, "--log-level", "debug"]
     flags += ["--log-format", log_format]
     with full_log() as full:
@@ -79,8 +86,7 @@ def test_a_log_that_cannot_be_written_does_not_fail_a_call_or_the_server(
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_server_runs_without_standard_streams(workers: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = free_address()
     flags = ("--grpc-address", address, "--http-address", "none", "--workers", workers)
     closed = ("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh")
     server = subprocess.Popen(
@@ -93,8 +99,9 @@ def _serves_and_ends(server: subprocess.Popen[bytes], address: str, http: str = 
     """With `http`, the address of its metrics, check that most lines were lost and counted."""
     try:
         until = monotonic() + START_SECONDS
+        host, port = address.split(":")
         while monotonic() < until and server.poll() is None:
-            with suppress(OSError), socket.create_connection(("127.0.0.1", int(address[10:])), 1):
+            with suppress(OSError), socket.create_connection((host, int(port)), 1):
                 break
             sleep(0.05)
         with TokenizerClient(address, encoding="cl100k_base", timeout=START_SECONDS) as client:

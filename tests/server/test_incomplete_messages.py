@@ -118,7 +118,7 @@ def test_messages_that_are_withheld_give_way_to_those_of_other_connections(
                 http2.frame(http2.HEADERS, http2.END_HEADERS, stream, said)
                 + http2.frame(http2.DATA, 0, stream, sent)
             )
-        sleep(0.2)  # longer than they may arrive undisturbed
+        sleep(1)  # much longer than they may arrive undisturbed
         calls = [
             server.stub.Count.future(many, **with_key(KEY))
             for _ in range(LIMITS.max_unread_calls + 10)

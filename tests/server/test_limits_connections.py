@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -179,22 +179,27 @@ def is_welcome(link: socket.socket) -> bool:
         return False
 
 
+@contextmanager
+def accepted(server: RunningServer) -> Iterator[socket.socket]:
+    """A connection, once the server accepts one: it notices late that others were closed."""
+    until = monotonic() + START_SECONDS
+    with ExitStack() as stack:
+        while not is_welcome(link := stack.enter_context(http2.connection(server.target))):
+            assert monotonic() < until
+        yield link
+
+
 def test_a_connection_beyond_the_limit_is_closed_until_another_closes(
     narrow: RunningServer,
 ) -> None:
     with ExitStack() as stack:
         for _ in range(LIMIT):  # the connections up to the limit are accepted
-            link = stack.enter_context(http2.connection(narrow.target))
-            assert is_welcome(link)
+            link = stack.enter_context(accepted(narrow))
         with http2.connection(narrow.target) as another:
             assert not is_welcome(another)
         assert status_of_count(link, http2.headers("Count")) == "0"
-    until = monotonic() + START_SECONDS
-    answered = False
-    while not answered and monotonic() < until:  # closed connections are noticed late
-        with http2.connection(narrow.target) as later:
-            answered = is_welcome(later)
-    assert answered
+    with accepted(narrow):
+        pass
 
 
 def test_connections_are_limited_by_address(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,10 +234,7 @@ def test_refused_connections_are_counted_and_logged(serve: Serve, setting: str) 
 
 @pytest.mark.parametrize("said", [b"", http2.PREFACE[:10], http2.PREFACE])
 def test_a_slow_http_client_is_disconnected(narrow: RunningServer, said: bytes) -> None:
-    with (
-        http2.connection(narrow.target, hello=said) as mute,
-        http2.connection(narrow.target) as polite,
-    ):
+    with accepted(narrow) as polite, http2.connection(narrow.target, hello=said) as mute:
         mute.settimeout(START_SECONDS)
         while mute.recv(1 << 12):
             pass
@@ -314,8 +316,7 @@ def test_metadata_is_bounded_by_its_size_in_http2(
 ) -> None:
     """This applies to clients that acknowledge the server's settings: gRPC bounds others by 16
     MiB."""
-    with http2.connection(narrow.target) as link:
-        assert is_welcome(link)
+    with accepted(narrow) as link:
         link.sendall(http2.frame(http2.SETTINGS, http2.ACK, 0))
         fields = http2.headers("Count", size=METADATA_LIMIT + over)
         assert status_of_count(link, fields) == status
@@ -334,12 +335,14 @@ def test_metadata_is_bounded_in_http1_1(server: RunningServer, size: float, stat
         f"content-length: {len(body)}",
         f"x-large: {'a' * int(size * Settings().max_metadata_bytes)}",
     )
-    with http2.connection(
-        server.target, hello="\r\n".join((*lines, "", "")).encode() + body
-    ) as link:
-        answer = link.recv(4096)
-        assert answer.startswith(f"HTTP/1.1 {status} ".encode())
-        assert (b'"resource_exhausted"' in answer) == (status == "429")
+    hello = "\r\n".join((*lines, "", "")).encode() + body
+    end = b'"resource_exhausted"' if status == "429" else b"\r\n\r\n"
+    with http2.connection(server.target, hello=hello, seconds=START_SECONDS) as link:
+        answer = b""
+        while end not in answer and (more := link.recv(4096)):  # the body may come later
+            answer += more
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+    assert (b'"resource_exhausted"' in answer) == (status == "429")
 
 
 def test_headers_count_as_long_as_their_call_lasts(serve: Serve) -> None:
@@ -376,12 +379,11 @@ def test_headers_of_open_streams_count_after_their_answers_have_begun(
 
 def test_headers_far_beyond_the_limit_are_rejected_by_http(narrow: RunningServer) -> None:
     """Before their call begins."""
-    with http2.connection(narrow.target) as link:
-        assert is_welcome(link)
+    with accepted(narrow) as link:
         fields = http2.headers("Count", size=3 * METADATA_LIMIT)
         link.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, 1, fields))
         [answer] = islice((it for it in http2.frames(link) if it[0] == http2.HEADERS), 1)
         assert dict(answer[3].decode(answer[2], raw=True))[b":status"] == b"431"
     endless = b"GET / HTTP/1.1\r\nx: ".ljust(20_000, b"a")
-    with http2.connection(narrow.target, hello=endless) as link:
+    with http2.connection(narrow.target, hello=endless, seconds=START_SECONDS) as link:
         assert link.recv(100).startswith(b"HTTP/1.1 431")

@@ -140,7 +140,7 @@ def test_a_stream_before_the_encodings_are_loaded_waits_for_them(in_time: bool) 
     """It is rejected if the server drains first."""
     arguments = ["--grpc-address", "127.0.0.1:0", "--http-address", "none"]
     arguments += ["--builtin-encodings", "cl100k_base", "--allow-reference-backend"]
-    arguments += ["--stream-idle-seconds", "0.5"]  # it is not idle meanwhile
+    arguments += ["--stream-idle-seconds", "2"]  # it is not idle meanwhile
     first = decode_config()
     first.ids.extend([HELLO])
 
@@ -153,7 +153,7 @@ def test_a_stream_before_the_encodings_are_loaded_waits_for_them(in_time: bool) 
                 call = method()
                 await call.write(first.SerializeToString())
                 await call.wait_for_connection()
-                await asyncio.sleep(0.6)
+                await asyncio.sleep(2.2)
                 await (server.load() if in_time else server.drain())
                 await call.done_writing()
                 answers = [answer async for answer in call]

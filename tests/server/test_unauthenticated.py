@@ -105,10 +105,13 @@ def test_a_connection_with_too_many_unauthenticated_calls_is_closed(
     (tmp_path / "keys.toml").write_text(keys_toml(chat=KEY))
     flags = ("--transport", "native", "--api-keys-file", str(tmp_path / "keys.toml"))
     server = serve(*flags, "--max-abandoned-per-second", "10")
+    calls = [
+        http2.frame(http2.HEADERS, http2.END_HEADERS, stream, http2.headers("Count"))
+        + http2.frame(http2.DATA, http2.END_STREAM, stream, MESSAGE)
+        for stream in range(1, 23, 2)  # one more than the limit
+    ]
     with http2.connection(server.target) as link:
-        for stream in range(1, 23, 2):  # one more than the limit
-            called = http2.frame(http2.HEADERS, http2.END_HEADERS, stream, http2.headers("Count"))
-            link.sendall(called + http2.frame(http2.DATA, http2.END_STREAM, stream, MESSAGE))
+        link.sendall(b"".join(calls))  # together, because the limit is one of each second
         closed = server.wait_for_log("closed a connection", peer=http2.peer_of(link))
     assert "max_abandoned_per_second" in closed["reason"]
 

@@ -94,14 +94,16 @@ def test_calls_that_are_cancelled_within_their_messages_count_too(
     server = serve("--transport", "native", "--max-abandoned-per-second", "10")
     half, reset = http2.message(http2.count())[:-1], http2.CANCEL.to_bytes(4, "big")
     headers = http2.headers("Count", content_type=content_type)
+    streams = range(1, 23, 2)  # one more than the limit
     with http2.connection(server.target) as link:
-        for each in range(1, 23, 2):  # one more than the limit
+        for each in streams:
             link.sendall(
                 http2.frame(http2.HEADERS, http2.END_HEADERS, each, headers)
                 + http2.frame(http2.DATA, 0, each, half)
             )
-            assert server.stub.Count(SMALL).count == 2  # the server has read the frames
-            link.sendall(http2.frame(http2.RST_STREAM, 0, each, reset))
+        assert server.stub.Count(SMALL).count == 2  # the server has read the frames
+        # Together, because the limit is one of each second.
+        link.sendall(b"".join(http2.frame(http2.RST_STREAM, 0, it, reset) for it in streams))
         closed = server.wait_for_log("closed a connection", peer=http2.peer_of(link))
     assert "max_abandoned_per_second" in closed["reason"]
 

@@ -151,7 +151,7 @@ def test_a_worker_that_hangs_is_killed_and_replaced(serve: Serve, tmp_path: Path
     assert (line["worker"], line["level"]) == (0, "error")
     server.wait_for_metric("bytepair_workers_lost_total", 1)
     server.wait_for_metric("bytepair_workers", 2)
-    assert server.get("/healthz") == (200, "healthy\n")
+    wait_until(lambda: server.get("/healthz") == (200, "healthy\n"))
     with connections(server) as channels:
         assert [count_on(channel) for channel in channels] == [1] * len(channels)
 
@@ -182,7 +182,7 @@ def test_a_worker_that_never_serves_is_killed_and_replaced(serve: Serve, tmp_pat
     line = server.wait_for_log("killed a worker that does not answer", worker=1)
     wait_until(lambda: not exists(line["pid"]))
     server.wait_for_metric("bytepair_workers", 2)
-    assert server.get("/healthz") == (200, "healthy\n")
+    wait_until(lambda: server.get("/healthz") == (200, "healthy\n"))
 
 
 def test_a_worker_that_dies_repeatedly_is_restarted_with_growing_delays(serve: Serve) -> None:
@@ -242,8 +242,8 @@ def test_a_stuck_worker_makes_the_server_unhealthy(serve: Serve) -> None:
     stuck = workers_of(server)[0]
     os.kill(stuck, signal.SIGSTOP)
     try:
-        status, line = server.get("/healthz")
-        assert (status, line) == (503, "these workers do not answer: [0]\n")
+        # The other one may answer late on a busy machine.
+        wait_until(lambda: server.get("/healthz") == (503, "these workers do not answer: [0]\n"))
         assert server.metric("bytepair_requests_total", rpc="Count", code="OK") == CONNECTIONS
     finally:
         os.kill(stuck, signal.SIGCONT)

@@ -10,7 +10,7 @@ import pytest
 from bytepair_server import cores
 from conftest import Serve
 from support.serving import START_SECONDS, clean_environment, command
-from support.workers import TWO, on_linux
+from support.workers import TWO, on_linux, wait_until
 
 pytestmark = on_linux
 
@@ -77,7 +77,7 @@ def test_the_supervisor_goes_on_if_a_worker_has_served(tmp_path: Path, serve: Se
     flags = (*TWO, "--builtin-encodings", "r50k_base")
     server = serve(*flags, environment={"PYTHONPATH": str(tmp_path)})
     assert server.wait_for_log("a worker ended")["status"] == -signal.SIGALRM
-    assert server.get("/healthz") == (200, "healthy\n")
+    wait_until(lambda: server.get("/healthz") == (200, "healthy\n"))
 
 
 def test_a_port_in_use_is_a_clear_error(serve: Serve) -> None:
@@ -93,8 +93,8 @@ def test_a_port_in_use_is_a_clear_error(serve: Serve) -> None:
         assert "Traceback" not in ended.stderr
 
 
-def test_a_unix_socket_has_one_worker(serve: Serve, tmp_path: Path) -> None:
-    address = f"unix:{tmp_path}/grpc.sock"
+def test_a_unix_socket_has_one_worker(socket_folder: Path, serve: Serve) -> None:
+    address = f"unix:{socket_folder}/grpc.sock"
     ended = start("--grpc-address", address)
     assert ended.returncode == 2
     assert "workers 2: a Unix socket cannot be shared between processes; set 1" in ended.stderr

@@ -112,7 +112,6 @@ def status(link: socket.socket, stream: int = 1, field: str = "grpc-status") -> 
     """Read until the `field` of a call, and return it; "" if the server ends the stream or the
     connection without one. Only for the first call of a connection that is read in this way,
     because HPACK's state continues from answer to answer."""
-    link.settimeout(START_SECONDS)
     for kind, number, payload, decoder in frames(link):
         if kind == HEADERS:
             fields = dict(decoder.decode(payload, raw=True))
@@ -125,6 +124,7 @@ def status(link: socket.socket, stream: int = 1, field: str = "grpc-status") -> 
 
 def frames(link: socket.socket) -> Iterator[tuple[int, int, bytes, Decoder]]:
     """Yield the frames of the server: kind, stream, payload, and the decoder of headers."""
+    link.settimeout(START_SECONDS)
     reader = _Reader()
     try:
         while more := link.recv(1 << 16):

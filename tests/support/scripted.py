@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Generic, Self, TypeVar
 
 import grpc
@@ -74,6 +76,14 @@ class HeldAnswer:
         self.arrived.set()
         self.over.wait()
         return ok(context)
+
+
+@contextmanager
+def refusing() -> Iterator[str]:
+    """The address of a port that refuses connections, and that no other process can listen on."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{bound.getsockname()[1]}"
 
 
 class Scripted(grpc.GenericRpcHandler, Generic[A]):

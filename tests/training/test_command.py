@@ -124,6 +124,8 @@ def test_invalid_documents_are_reported_once(
     shell(*train, status=1, errors="b.jsonl, line 3: not JSON")
     modified = (tmp_path / "b.jsonl").stat().st_mtime_ns
     (tmp_path / "b.jsonl").write_bytes(rows + b'{"text": ""}\n\n')
+    later = modified + 2_000_000_000  # whatever the resolution of the file system's times
+    os.utime(tmp_path / "b.jsonl", ns=(later, later))
     changed = "belongs to a training with other files"
     shell(*train, "--resume", status=1, errors=changed)  # also one of the same size
     os.utime(tmp_path / "b.jsonl", ns=(modified, modified))
