@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.browsing import OpenPage
+from support.browsing import WAIT_SECONDS, OpenPage
 from support.serving import RunningServer, write_config
 
 if TYPE_CHECKING:
@@ -32,10 +32,11 @@ def browser() -> Iterator[Browser]:
     if path is None:
         pytest.fail("Chromium is not installed: see `make test-page`")
     # Imported here, because pytest reads this file in other runs too, which need no Playwright.
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
     # Chromium's sandbox does not work for root, and /dev/shm of containers is small.
     flags = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.getuid() == 0 else [])]
+    expect.set_options(timeout=WAIT_SECONDS * 1000)
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=path, args=flags)
         yield launched
@@ -67,7 +68,7 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
         context = browser.new_context(**options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(WAIT_SECONDS * 1000)
         origin = f"{scheme}://{server.target}/"
 
         def requested(url: str) -> None:
