@@ -39,7 +39,7 @@ class ChatServiceStub(object):
     UNKNOWN_CHAT_FORMAT        NOT_FOUND            format, nearest (if any)
     CHAT_FORMAT_MISMATCH       FAILED_PRECONDITION  format, encoding, missing
     CHAT_FORMAT_NOT_PERMITTED  PERMISSION_DENIED    format
-    INVALID_CHAT               INVALID_ARGUMENT     index, field, rule
+    INVALID_CHAT               INVALID_ARGUMENT     index (of one message or tool), field, rule
     TEMPLATE_LIMIT             INVALID_ARGUMENT     limit
     BUDGET_TOO_SMALL           INVALID_ARGUMENT     needed, budget
 
@@ -95,7 +95,7 @@ class ChatServiceServicer(object):
     UNKNOWN_CHAT_FORMAT        NOT_FOUND            format, nearest (if any)
     CHAT_FORMAT_MISMATCH       FAILED_PRECONDITION  format, encoding, missing
     CHAT_FORMAT_NOT_PERMITTED  PERMISSION_DENIED    format
-    INVALID_CHAT               INVALID_ARGUMENT     index, field, rule
+    INVALID_CHAT               INVALID_ARGUMENT     index (of one message or tool), field, rule
     TEMPLATE_LIMIT             INVALID_ARGUMENT     limit
     BUDGET_TOO_SMALL           INVALID_ARGUMENT     needed, budget
 
@@ -197,7 +197,7 @@ class ChatService(object):
     UNKNOWN_CHAT_FORMAT        NOT_FOUND            format, nearest (if any)
     CHAT_FORMAT_MISMATCH       FAILED_PRECONDITION  format, encoding, missing
     CHAT_FORMAT_NOT_PERMITTED  PERMISSION_DENIED    format
-    INVALID_CHAT               INVALID_ARGUMENT     index, field, rule
+    INVALID_CHAT               INVALID_ARGUMENT     index (of one message or tool), field, rule
     TEMPLATE_LIMIT             INVALID_ARGUMENT     limit
     BUDGET_TOO_SMALL           INVALID_ARGUMENT     needed, budget
 

@@ -40,7 +40,10 @@ class TokenizerServiceStub(object):
 
     A failed call returns google.rpc.ErrorInfo in the standard status details, with domain
     "bytepair" and one of the reasons below, and google.rpc.BadRequest if a field is invalid.
-    Neither messages nor metadata ever contain input text.
+    Neither messages nor metadata ever contain input text. Later versions may add reasons, fields and
+    values of enums: a client must accept those that it does not know.
+
+    Some responses exceed 4 MiB, the default limit of gRPC clients: accept 64 MiB.
 
     UNKNOWN_ENCODING             NOT_FOUND            encoding, nearest (if any)
     FINGERPRINT_MISMATCH         FAILED_PRECONDITION  encoding or format, expected, actual
@@ -51,7 +54,7 @@ class TokenizerServiceStub(object):
     INVALID_OPTION               INVALID_ARGUMENT     field
     SPECIAL_TOKEN_NOT_PERMITTED  PERMISSION_DENIED    token, encoding
     UNAUTHENTICATED              UNAUTHENTICATED      -
-    OVERLOADED                   RESOURCE_EXHAUSTED   setting (with google.rpc.RetryInfo)
+    OVERLOADED                   RESOURCE_EXHAUSTED   setting (if any; with google.rpc.RetryInfo)
     QUOTA_EXCEEDED               RESOURCE_EXHAUSTED   quota, limit (with google.rpc.RetryInfo)
     BUDGET_TOO_SMALL             INVALID_ARGUMENT     needed, budget, byte_offset (Split)
     STREAM_IDLE                  ABORTED              seconds
@@ -70,7 +73,7 @@ class TokenizerServiceStub(object):
     contains them. The single entry "ALL" allows every token within the caller's ceiling. Any other
     entry that is not within the ceiling, or that the encoding does not have, fails with
     SPECIAL_TOKEN_NOT_PERMITTED. Empty, the default, allows none. If several tokens match at the
-    same position, the longest is used.
+    same position, the longest is used. It has at most the server's `max_allowed_special` entries.
 
     `add_special_tokens` adds the tokens of the encoding's template (see GetEncoding) before and
     after the ids of each text, including an empty text. Segments form one text. Each of these tokens
@@ -182,7 +185,10 @@ class TokenizerServiceServicer(object):
 
     A failed call returns google.rpc.ErrorInfo in the standard status details, with domain
     "bytepair" and one of the reasons below, and google.rpc.BadRequest if a field is invalid.
-    Neither messages nor metadata ever contain input text.
+    Neither messages nor metadata ever contain input text. Later versions may add reasons, fields and
+    values of enums: a client must accept those that it does not know.
+
+    Some responses exceed 4 MiB, the default limit of gRPC clients: accept 64 MiB.
 
     UNKNOWN_ENCODING             NOT_FOUND            encoding, nearest (if any)
     FINGERPRINT_MISMATCH         FAILED_PRECONDITION  encoding or format, expected, actual
@@ -193,7 +199,7 @@ class TokenizerServiceServicer(object):
     INVALID_OPTION               INVALID_ARGUMENT     field
     SPECIAL_TOKEN_NOT_PERMITTED  PERMISSION_DENIED    token, encoding
     UNAUTHENTICATED              UNAUTHENTICATED      -
-    OVERLOADED                   RESOURCE_EXHAUSTED   setting (with google.rpc.RetryInfo)
+    OVERLOADED                   RESOURCE_EXHAUSTED   setting (if any; with google.rpc.RetryInfo)
     QUOTA_EXCEEDED               RESOURCE_EXHAUSTED   quota, limit (with google.rpc.RetryInfo)
     BUDGET_TOO_SMALL             INVALID_ARGUMENT     needed, budget, byte_offset (Split)
     STREAM_IDLE                  ABORTED              seconds
@@ -212,7 +218,7 @@ class TokenizerServiceServicer(object):
     contains them. The single entry "ALL" allows every token within the caller's ceiling. Any other
     entry that is not within the ceiling, or that the encoding does not have, fails with
     SPECIAL_TOKEN_NOT_PERMITTED. Empty, the default, allows none. If several tokens match at the
-    same position, the longest is used.
+    same position, the longest is used. It has at most the server's `max_allowed_special` entries.
 
     `add_special_tokens` adds the tokens of the encoding's template (see GetEncoding) before and
     after the ids of each text, including an empty text. Segments form one text. Each of these tokens
@@ -451,7 +457,10 @@ class TokenizerService(object):
 
     A failed call returns google.rpc.ErrorInfo in the standard status details, with domain
     "bytepair" and one of the reasons below, and google.rpc.BadRequest if a field is invalid.
-    Neither messages nor metadata ever contain input text.
+    Neither messages nor metadata ever contain input text. Later versions may add reasons, fields and
+    values of enums: a client must accept those that it does not know.
+
+    Some responses exceed 4 MiB, the default limit of gRPC clients: accept 64 MiB.
 
     UNKNOWN_ENCODING             NOT_FOUND            encoding, nearest (if any)
     FINGERPRINT_MISMATCH         FAILED_PRECONDITION  encoding or format, expected, actual
@@ -462,7 +471,7 @@ class TokenizerService(object):
     INVALID_OPTION               INVALID_ARGUMENT     field
     SPECIAL_TOKEN_NOT_PERMITTED  PERMISSION_DENIED    token, encoding
     UNAUTHENTICATED              UNAUTHENTICATED      -
-    OVERLOADED                   RESOURCE_EXHAUSTED   setting (with google.rpc.RetryInfo)
+    OVERLOADED                   RESOURCE_EXHAUSTED   setting (if any; with google.rpc.RetryInfo)
     QUOTA_EXCEEDED               RESOURCE_EXHAUSTED   quota, limit (with google.rpc.RetryInfo)
     BUDGET_TOO_SMALL             INVALID_ARGUMENT     needed, budget, byte_offset (Split)
     STREAM_IDLE                  ABORTED              seconds
@@ -481,7 +490,7 @@ class TokenizerService(object):
     contains them. The single entry "ALL" allows every token within the caller's ceiling. Any other
     entry that is not within the ceiling, or that the encoding does not have, fails with
     SPECIAL_TOKEN_NOT_PERMITTED. Empty, the default, allows none. If several tokens match at the
-    same position, the longest is used.
+    same position, the longest is used. It has at most the server's `max_allowed_special` entries.
 
     `add_special_tokens` adds the tokens of the encoding's template (see GetEncoding) before and
     after the ids of each text, including an empty text. Segments form one text. Each of these tokens
