@@ -319,6 +319,26 @@ def test_inspect_reports_places_and_no_text(server: RunningServer) -> None:
             "INVALID_OPTION",
             "max_tokens",
         ),
+        (
+            context_pb2.BatchTruncateRequest(
+                items=[text_pb2.TextItem(text="a")], max_tokens=1, marker=END
+            ),
+            "INVALID_OPTION",
+            "marker",
+        ),
+        # Options are checked without an item that uses them.
+        (context_pb2.BatchTruncateRequest(), "INVALID_OPTION", "max_tokens"),
+        (context_pb2.BatchTruncateRequest(max_tokens=1, level=UNKNOWN), "INVALID_OPTION", "level"),
+        (
+            context_pb2.BatchTruncateRequest(
+                items=[text_pb2.TextItem(segments=[text_pb2.Segment(text="a")])],
+                max_tokens=1,
+                keep=context_pb2.KEEP_BOTH,
+                start_percent=101,
+            ),
+            "INVALID_OPTION",
+            "start_percent",
+        ),
         (context_pb2.SplitRequest(text="a"), "INVALID_OPTION", "max_tokens"),
         (
             context_pb2.SplitRequest(text="a", max_tokens=4, overlap_tokens=3),

@@ -15,6 +15,7 @@ from bytepair_engine.context.boundaries import LEVELS, Level
 from bytepair_engine.context.splitting import DEFAULT_MIN_FILL_PERCENT, Chunk, SplitOptions
 from bytepair_engine.context.truncating import DEFAULT_START_PERCENT
 from bytepair_engine.context.truncation_search import Keep
+from bytepair_engine.errors import check_percent
 
 from bytepair_server.auth.policy import AS_TEXT, SpecialRule
 from bytepair_server.call import Call
@@ -47,6 +48,8 @@ _OFFSET_UNITS: Final[dict[int, Unit]] = {text_pb2.OFFSET_UNIT_UNSPECIFIED: "byte
 
 _HasSplit = context_pb2.SplitRequest | context_pb2.SplitStreamConfig
 _HasTruncate = context_pb2.TruncateRequest | context_pb2.BatchTruncateRequest
+#: What to keep, the level, the unit of ranges, and the start's share in percent.
+_Cut = tuple[Keep, Level, Unit, int]
 
 
 def flagged_tokens(settings: Settings, catalog: Catalog) -> dict[str, frozenset[int]]:
@@ -85,8 +88,10 @@ class ContextService:
         text = request.text
         utf8 = text.encode()
         self._options.check_size("text", len(utf8), call)
-        _check_marker(request)
-        fields = self._truncate(request, text, utf8, entry, rule, call, is_part=request.is_part)
+        cut = _cut_of(request)
+        fields = self._truncate(
+            request, cut, text, utf8, entry, rule, call, is_part=request.is_part
+        )
         return fields + naming(context_pb2.TruncateResponse, entry)
 
     def batch_truncate(self, request: context_pb2.BatchTruncateRequest, call: Call) -> bytes:
@@ -95,18 +100,17 @@ class ContextService:
         texts = [item.text for item in request.items]
         utf8s = [text.encode() for text in texts]
         self._options.check_size("items.text", sum(map(len, utf8s)), call)
-        _check_marker(request)
+        cut = _cut_of(request)
         parts = []
         for item, text, utf8 in zip(request.items, texts, utf8s, strict=True):
             cancel.check()  # an item may cost a millisecond
             try:
                 if item.segments:
                     raise InvalidField("segments", "only text can be truncated")
-                fields = self._truncate(request, text, utf8, entry, rule, call)
+                fields = self._truncate(request, cut, text, utf8, entry, rule, call)
+            except InvalidOption:  # of the marker: the whole call fails
+                raise
             except Exception as error:
-                # An invalid option fails the whole call.
-                if isinstance(error, InvalidField | InvalidOption) and not item.segments:
-                    raise
                 result = context_pb2.TruncateResult(error=item_error(error, call))
                 fields = result.SerializeToString()
             parts.append(element(RESULTS, fields))
@@ -183,6 +187,7 @@ class ContextService:
     def _truncate(
         self,
         request: _HasTruncate,
+        cut: _Cut,
         text: str,
         utf8: bytes,
         entry: Entry,
@@ -194,12 +199,7 @@ class ContextService:
         """Return the serialised fields of a TruncateResponse without encoding and fingerprint, or
         of a TruncateResult."""
         max_tokens, marker = request.max_tokens, request.marker
-        if not max_tokens and not request.HasField("max_tokens"):
-            raise InvalidField("max_tokens", "must be set; 0 is allowed")
-        keep, level, unit = _cut_options(request.keep, request.level, request.unit)
-        has_percent = request.HasField("start_percent")
-        if has_percent and keep != "both":
-            raise InvalidField("start_percent", "needs keep KEEP_BOTH")
+        keep, level, unit, start_percent = cut
         record_special(entry.encoding, (utf8,), rule, call)
         try:
             if is_part:
@@ -223,7 +223,7 @@ class ContextService:
                     keep=keep,
                     level=level,
                     marker=marker,
-                    start_percent=request.start_percent if has_percent else DEFAULT_START_PERCENT,
+                    start_percent=start_percent,
                     **rule,
                 )
         except PieceTooLong as error:
@@ -320,8 +320,19 @@ def _level_of(value: int, default: Level) -> Level:
     return chosen("level", value, context_pb2.CutLevel.Name, _LEVELS)
 
 
-def _check_marker(request: _HasTruncate) -> None:
+def _cut_of(request: _HasTruncate) -> _Cut:
+    """Return how the texts of a request are cut. Raises for an option that it cannot have, except
+    a special token in the marker."""
     limits.check("marker", len(request.marker.encode()), MAX_MARKER_BYTES, "bytes")
+    if not request.max_tokens and not request.HasField("max_tokens"):
+        raise InvalidField("max_tokens", "must be set; 0 is allowed")
+    options = _cut_options(request.keep, request.level, request.unit)
+    if not request.HasField("start_percent"):
+        return *options, DEFAULT_START_PERCENT
+    if options[0] != "both":
+        raise InvalidField("start_percent", "needs keep KEEP_BOTH")
+    check_percent("start_percent", request.start_percent)
+    return *options, request.start_percent
 
 
 def _keep_of_part(request: _HasTruncate, keep: Keep, rule: SpecialRule) -> Literal["start", "end"]:
