@@ -117,7 +117,7 @@ def test_json_that_is_not_an_object_is_rejected_and_an_empty_body_is_an_empty_re
         (b'{"allowedSpecial": "secret"}', "allowedSpecial: must be a list"),
         (b'{"allowedSpecial": ["a", null]}', "allowedSpecial[1]: must be a string"),
         (b'{"segments": [{"text": "a"}, {"text": 5}]}', "segments[1].text: must be a string"),
-        (b'{"segments": ["secret"]}', "segments[0]: must be an object"),
+        (b'{"segments": ["secret"]}', "segments[0]: must be an object; the fields are text, spec"),
         (b'{"segments": [{"text": "a", "specialToken": "b"}]}', "segments[0].specialToken: exclud"),
         (b'{"limit": -1, "text": "secret"}', f"limit: must be an integer from 0 to {2**64 - 1}"),
         (b'{"limit": 1.5}', "limit: must be an integer"),
@@ -145,6 +145,12 @@ def test_an_error_of_json_names_the_field_or_place_and_no_value(raw: bytes, said
     message = f"{caught.value.field}: {caught.value.problem}"
     assert message.startswith(said)
     assert "secret" not in message.removeprefix("secret: unknown field")
+
+
+def test_an_unknown_field_of_a_request_without_fields_is_said_to_be_one() -> None:
+    with pytest.raises(InvalidField) as caught:
+        json.read(b'{"encoding": ""}', tokenizer_pb2.ListEncodingsRequest)
+    assert caught.value.problem == "unknown field; it has no fields"
 
 
 @pytest.mark.parametrize(

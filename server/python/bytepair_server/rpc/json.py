@@ -102,6 +102,11 @@ def _fields(message: Descriptor) -> dict[str, _Field]:
     return found
 
 
+def _names(message: Descriptor) -> str:
+    names = ", ".join(field.json_name for field in message.fields)
+    return f"the fields are {names}" if names else "it has no fields"
+
+
 def _reader(field: FieldDescriptor) -> _Read:
     """The reader of one value of a field."""
     if field.message_type is not None:
@@ -113,17 +118,16 @@ def _reader(field: FieldDescriptor) -> _Read:
 
 def _object(message: Descriptor, value: Any) -> dict[str, Any]:
     if type(value) is not _Pairs:
-        raise InvalidField("", "must be an object")
+        raise InvalidField("", f"must be an object; {_names(message)}")
     fields = _fields(message)
     found: dict[str, Any] = {}
     seen: set[str] = set()
     chosen: dict[str, str] = {}  # for each oneof, the key that is given
     for key, inside in value:
         if key not in fields:
-            names = ", ".join(field.json_name for field in message.fields)
             # A path of printable characters only, which every caller can show.
             shown = repr(key[:_MAX_SHOWN])[1:-1]
-            raise InvalidField(f".{shown}", f"unknown field; the fields are {names}")
+            raise InvalidField(f".{shown}", f"unknown field; {_names(message)}")
         name, oneof, read = fields[key]
         if key in seen:
             raise InvalidField(f".{key}", "is given twice")
