@@ -70,6 +70,16 @@ def test_an_invalid_chat_is_named_by_its_reason(
         assert info.field == "messages[0].tool_calls[1].arguments_json"
 
 
+def test_an_option_that_a_format_lacks_is_said_to_be_unsupported(chats: RunningServer) -> None:
+    request = chat_pb2.CountChatRequest(
+        encoding="o200k_base",
+        format="openai-chat",
+        options=chat_pb2.ChatOptions(past_reasoning=chat_pb2.PAST_REASONING_KEEP),
+    )
+    info = failure(stub(chats).CountChat, request)
+    assert info.message == "options.past_reasoning: the format does not support it"
+
+
 def test_json_that_is_nested_too_deeply_is_said_to_be(chats: RunningServer) -> None:
     deep = "[" * 66 + "]" * 66
     call = chat_pb2.ToolCall(name="f", arguments_json=deep)

@@ -201,7 +201,7 @@ class ChatFormat(ABC):
         if options.reasoning_effort and options.reasoning_effort not in self.efforts:
             raise InvalidOption("reasoning_effort", _one_of(self.efforts))
         if options.past_reasoning not in ("default", *self.past_reasoning):
-            raise InvalidOption("past_reasoning", _one_of(("default", *self.past_reasoning)))
+            raise InvalidOption("past_reasoning", _one_of(self.past_reasoning))
         if options.current_date and not self.dates:
             raise InvalidOption("current_date", f"the format {self.name!r} has no date")
         for key, value in options.format_options.items():
