@@ -36,6 +36,15 @@ def test_a_call_without_an_encoding_is_told_one_that_is_served(
     assert failure.message == f'no encoding given; set "encoding", such as "{example}"'
 
 
+def test_an_error_of_a_whole_chat_has_no_index() -> None:
+    failure = status.failure_of(chat_errors.InvalidChat(None, "tools", "field_not_supported"))
+    assert failure is not None
+    assert (failure.field, failure.metadata) == (
+        "tools",
+        {"field": "tools", "rule": "field_not_supported"},
+    )
+
+
 @pytest.mark.parametrize(
     ("error", "message"),
     [

@@ -125,12 +125,12 @@ def _chat_format_mismatch(error: chat.ChatFormatMismatch) -> Failure:
 
 
 def _invalid_chat(error: chat.InvalidChat) -> Failure:
-    index = "" if error.index is None else str(error.index)
+    metadata = {} if error.index is None else {"index": str(error.index)}
     return Failure(
         Code.INVALID_ARGUMENT,
         "INVALID_CHAT",
         str(error),
-        {"index": index, "field": error.field, "rule": error.rule},
+        {**metadata, "field": error.field, "rule": error.rule},
         field=_path_in_chat(error),
     )
 
