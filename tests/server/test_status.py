@@ -54,6 +54,11 @@ def test_an_error_of_a_whole_chat_has_no_index() -> None:
             "limit: send fewer items",
         ),
         (
+            errors.InputTooLarge("text", 9, 8, "bytes"),
+            "text: 9 bytes, and this server accepts at most 8; the operator's max_input_bytes "
+            "decides this limit; Encode, Count and Split have streams for longer texts",
+        ),
+        (
             errors.InputTooLarge("stop", 9, 8, "strings"),
             "stop: 9 strings, and this server accepts at most 8; the operator's max_stop_strings "
             "and max_stop_bytes decide this limit",

@@ -171,7 +171,10 @@ _ADVICE: Final = {
     "message": "; the limit follows from the server's max_input_bytes and max_ids",
     "prefill_ids": "; the operator's max_ids decides this limit",
     "request": "; send a larger one as protobuf, or its text by a stream",
-    "text": "; the operator's max_input_bytes decides this limit, and streams take longer texts",
+    "text": (
+        "; the operator's max_input_bytes decides this limit; Encode, Count and Split have "
+        "streams for longer texts"
+    ),
     "items.text": "; the operator's max_input_bytes decides this limit: send fewer items",
     "segments": "; the operator's max_segments decides this limit",
     "stop": "; the operator's max_stop_strings and max_stop_bytes decide this limit",
