@@ -63,6 +63,7 @@ def test_health_is_served_for_the_server_and_the_service(server: RunningServer) 
     with pytest.raises(grpc.RpcError) as caught:
         health(server.channel, "no.such.Service")
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+    assert caught.value.details() == "unknown service"
     assert server.get("/readyz") == (200, "ready\n")
     assert server.get("/healthz") == (200, "healthy\n")
     assert server.get("/other")[0] == 404

@@ -74,7 +74,7 @@ class Health:
         if service in self._services:
             incoming.answer(_written(self._status, incoming))
         elif service is not None:
-            incoming.fail(Status(Code.NOT_FOUND, ""))
+            incoming.fail(Status(Code.NOT_FOUND, "unknown service"))
         return None
 
     async def _watch(self, incoming: StreamCall) -> None:
