@@ -152,6 +152,7 @@ def test_authorities_can_be_rotated(tmp_path: Path, authority: Authority) -> Non
             ["api_keys_file = 'keys'", "[quotas.chatt]"],
             "; did you mean 'chat'?; if its keys were removed, write 'chatt' = [] in {folder}/keys",
         ),
+        (["api_keys_file = 'keys'", "[quotas.x]"], "known: chat, default, search; if its keys"),
         (["health_needs_caller = true"], "health_needs_caller: no caller is configured"),
         (["[quotas.b]"], "quotas.b: no such caller or group; known: anonymous, default"),
         (["[quotas.default]", "request_burst = 2"], "request_burst needs requests_per_second"),

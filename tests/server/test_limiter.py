@@ -100,6 +100,7 @@ def test_a_message_larger_than_announced_counts_in_full() -> None:
         await queued(limiter, 1)
         slot.close()
         (await other).close()
+        assert limiter.held_bytes == 0
 
     run(scene)
 
@@ -116,6 +117,7 @@ def test_a_message_smaller_than_announced_makes_room_for_a_queued_call() -> None
         await slot.read(message())
         (await other).close()
         slot.close()
+        assert limiter.held_bytes == 0
 
     run(scene)
 

@@ -137,15 +137,14 @@ def test_the_text_of_segments_is_never_a_control_token(guarded: RunningServer) -
     got = ids(guarded, "chat", segments=parts, allowed_special=["ALL"], disallowed_special=AS_TEXT)
     assert got == plain("<|endof") + plain("text|>") + plain(END)
     assert END_ID not in got
+    parts = [text_pb2.Segment(text="né"), *parts[:2], text_pb2.Segment(text=f"é{END}")]
     failed = failure(
         guarded.stub.Encode,
-        tokenizer_pb2.EncodeRequest(
-            encoding="gpt-4", segments=[text_pb2.Segment(text="né"), *parts], allowed_special=[END]
-        ),
+        tokenizer_pb2.EncodeRequest(encoding="gpt-4", segments=parts, allowed_special=[END]),
         **as_caller("chat"),
     )
     assert failed.reason == "SPECIAL_TOKEN_IN_TEXT"
-    assert failed.metadata == {"token": END, "byte_offset": str(3 + len(END))}
+    assert failed.metadata == {"token": END, "byte_offset": str(3 + len(END) + 2)}
     assert failed.field == "segments[3].text"
     # allowed_special has no effect on segments, so it is not the advice.
     assert failed.message.endswith("; in segments only a special_token becomes a control token")

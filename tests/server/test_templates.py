@@ -101,6 +101,15 @@ def test_ids_equal_those_of_tokenizers(server: RunningServer, name: str, text: s
     assert server.stub.CountStream(iter(messages), **CHAT).count == len(ids)
 
 
+def test_a_template_counts_as_allowed_only_where_it_is_added(server: RunningServer) -> None:
+    labels = {"caller": "chat", "rpc": "Count", "encoding": "start", "action": "allowed"}
+    for is_added in (False, True):
+        before = server.metric("bytepair_policy_total", **labels)
+        fields: dict[str, Any] = {"text": "a", "add_special_tokens": is_added}
+        server.stub.Count(tokenizer_pb2.CountRequest(encoding="start", **fields), **CHAT)
+        assert server.metric("bytepair_policy_total", **labels) - before == is_added
+
+
 def test_segments_get_one_template_as_a_text_does(server: RunningServer) -> None:
     start, *_, end = oracle("ranks", "a")
     segments = [
