@@ -81,8 +81,8 @@ class TokenizerServiceStub(object):
     before it processes the text. They need no entry in `allowed_special`, and do not allow the same
     tokens in text. If the template is empty, nothing is added.
 
-    Every response contains the canonical name of the `encoding` and its `fingerprint`, so that a
-    count can be reproduced.
+    Every response, or the first one of a stream, contains the canonical name of the `encoding` and
+    its `fingerprint`, so that a count can be reproduced.
     """
 
     def __init__(self, channel):
@@ -226,8 +226,8 @@ class TokenizerServiceServicer(object):
     before it processes the text. They need no entry in `allowed_special`, and do not allow the same
     tokens in text. If the template is empty, nothing is added.
 
-    Every response contains the canonical name of the `encoding` and its `fingerprint`, so that a
-    count can be reproduced.
+    Every response, or the first one of a stream, contains the canonical name of the `encoding` and
+    its `fingerprint`, so that a count can be reproduced.
     """
 
     def Encode(self, request, context):
@@ -277,7 +277,7 @@ class TokenizerServiceServicer(object):
     def EncodeStream(self, request_iterator, context):
         """Encodes a text of any length that arrives in pieces, which may end anywhere. Ids are returned
         as soon as further text cannot change them, and together equal those of Encode. The server
-        buffers a bounded part of the text. Only Encode supports segments and offsets.
+        buffers a bounded part of the text. Unlike Encode, it supports neither segments nor offsets.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -498,8 +498,8 @@ class TokenizerService(object):
     before it processes the text. They need no entry in `allowed_special`, and do not allow the same
     tokens in text. If the template is empty, nothing is added.
 
-    Every response contains the canonical name of the `encoding` and its `fingerprint`, so that a
-    count can be reproduced.
+    Every response, or the first one of a stream, contains the canonical name of the `encoding` and
+    its `fingerprint`, so that a count can be reproduced.
     """
 
     @staticmethod
