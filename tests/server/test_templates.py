@@ -101,6 +101,15 @@ def test_ids_equal_those_of_tokenizers(server: RunningServer, name: str, text: s
     assert server.stub.CountStream(iter(messages), **CHAT).count == len(ids)
 
 
+def test_callers_learn_the_name_of_a_vocabulary_file_without_its_folder(
+    server: RunningServer,
+) -> None:
+    listed = server.stub.ListEncodings(tokenizer_pb2.ListEncodingsRequest(), **CHAT).encodings
+    sources = {encoding.name: encoding.source for encoding in listed}
+    assert sources["ordinary"] == "file:ordinary.json"
+    assert sources["r50k_base"] == "builtin"
+
+
 def test_a_template_counts_as_allowed_only_where_it_is_added(server: RunningServer) -> None:
     labels = {"caller": "chat", "rpc": "Count", "encoding": "start", "action": "allowed"}
     for is_added in (False, True):

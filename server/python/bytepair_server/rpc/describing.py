@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 from typing import Final
 
 from bytepair.v1 import encoding_pb2, token_pb2
-from bytepair_engine import UnknownTokenId
+from bytepair_engine import Encoding, UnknownTokenId
 from bytepair_engine.context.boundaries import UNICODE_VERSION
 from bytepair_engine.pipeline.derivation import flat
 from bytepair_engine.pipeline.describing import Describer
@@ -45,13 +46,19 @@ def encoding(entry: Entry) -> encoding_pb2.Encoding:
         max_token_id=loaded.max_token_id,
         pattern=loaded.pattern,
         special_tokens=_tokens(special),
-        source=loaded.source,
+        source=_source_of(loaded),
         backend=loaded.backend,
         splitter=loaded.splitter,
         unicode_version=UNICODE_VERSION,
         template_before=_tokens(framing[: len(template.before)]),
         template_after=_tokens(framing[len(template.before) :]),
     )
+
+
+def _source_of(loaded: Encoding) -> str:
+    """Callers do not learn the folders of this machine."""
+    kind, colon, rest = loaded.source.partition(":")
+    return f"file:{Path(rest).name}" if kind == "file" else f"{kind}{colon}{rest}"
 
 
 @cache  # making one may read the whole vocabulary, and callers must not be able to repeat that
