@@ -96,9 +96,10 @@ def test_a_call_beyond_the_concurrent_streams_of_a_connection_waits(
             talk.call.cancel()
 
 
+@pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.NoCompression])
 @pytest.mark.parametrize(("over", "code"), [(-1, None), (0, None), (1, "INVALID_ARGUMENT")])
 def test_the_size_of_a_message_is_its_decompressed_size(
-    small: RunningServer, over: int, code: str | None
+    small: RunningServer, over: int, code: str | None, compression: grpc.Compression
 ) -> None:
     limit = Settings(max_input_bytes=100_000).max_message_bytes
     bare = tokenizer_pb2.DecodeRequest(encoding="cl100k_base", as_bytes=True).ByteSize()
@@ -110,9 +111,9 @@ def test_the_size_of_a_message_is_its_decompressed_size(
     assert len(raw) == limit + over
     call: Any = small.channel.unary_unary("/bytepair.v1.TokenizerService/Decode")
     if code is None:
-        assert call(raw, compression=grpc.Compression.Gzip)
+        assert call(raw, compression=compression)
     else:
-        assert failure(call, raw, compression=grpc.Compression.Gzip).code.name == code
+        assert failure(call, raw, compression=compression).code.name == code
 
 
 def test_a_connection_at_its_maximum_age_is_closed_without_failing_a_call(serve: Serve) -> None:
