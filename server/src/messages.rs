@@ -193,3 +193,37 @@ impl Stream for Messages {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::call::prefixed;
+    use crate::gzip::deflate;
+    use crate::peer::Peers;
+
+    #[tokio::test]
+    async fn a_unary_call_has_exactly_one_message() {
+        for (count, is_valid) in [(0, false), (1, true), (2, false)] {
+            let body = ReadAhead::replaced(prefixed(b"a").repeat(count).into());
+            let held = HeldBytes::new(Peers::new(0, 0).add("unix:".into(), None, None));
+            let mut messages = Messages::new(body, 1, false, held);
+            assert_eq!(messages.only().await.is_ok(), is_valid, "{count}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_compressed_message_counts_while_it_waits_to_be_inflated() {
+        let peers = Peers::new(1 << 30, 0);
+        let held = HeldBytes::new(peers.add("unix:".into(), None, None));
+        let mut data = deflate(&[1, 0, 0, 0, 0], &[7; 1 << 20]).unwrap();
+        let size = data.len() - PREFIX_BYTES;
+        data[1..PREFIX_BYTES].copy_from_slice(&(size as u32).to_be_bytes());
+        let mut messages = Messages::new(ReadAhead::replaced(data.into()), 1 << 20, true, held);
+        assert!(messages.next().now_or_never().is_none());
+        assert_eq!(peers.held(), size);
+        assert_eq!(messages.only().await.unwrap().len(), 1 << 20);
+        assert_eq!(peers.held(), 0);
+    }
+}

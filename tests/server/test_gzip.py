@@ -5,8 +5,11 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from gzip import compress
 
+import grpc
 import pytest
 from bytepair.v1 import stream_pb2, tokenizer_pb2
+from bytepair_server.config.settings import Settings
+from bytepair_server.transport.interface import Limits
 from support import http2
 from support.plain_http import ask
 from support.serving import START_SECONDS, RunningServer
@@ -85,3 +88,11 @@ def test_a_message_of_grpc_is_inflated_in_the_same_way(
         body = bodies("grpc", rpc, more)
         link.sendall(http2.frame(http2.DATA, http2.END_STREAM, 1, body))
         assert http2.status(link) == status
+
+
+def test_calls_that_were_admitted_leave_room_for_later_ones(server: RunningServer) -> None:
+    """Compressed messages wait for admission, and only a few of one connection may."""
+    text = " hello" * 100  # short messages are not compressed
+    request = tokenizer_pb2.CountRequest(encoding="cl100k_base", text=text)
+    for _ in range(Limits.of(Settings()).max_unread_calls + 1):
+        assert server.stub.Count(request, compression=grpc.Compression.Gzip).count == 100

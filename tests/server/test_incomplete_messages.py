@@ -58,17 +58,20 @@ def test_messages_in_pieces_are_put_together(serve: Serve) -> None:
     assert counts == [2, 2]
 
 
+@pytest.mark.parametrize(("length", "compressed"), [(MIB, False), (100, True)])
 def test_queued_large_calls_of_a_connection_are_limited_and_the_next_is_overloaded(
-    serve: Serve,
+    serve: Serve, length: int, compressed: bool
 ) -> None:
+    """A compressed message may be large, whatever its size is before."""
     flags = ("--transport", "native", "--max-in-flight", "1", "--max-queue-seconds", "60")
     server = serve(*SLOW_FLAGS, *flags, environment=WITHOUT_CORE)
     waiting = LIMITS.max_unread_calls
-    beginning = http2.message(b"", length=MIB)
+    said = http2.headers("Count", encoding="gzip")
+    beginning = http2.message(b"", length=length, compressed=compressed)
     with endless_count(server), http2.connection(server.target, seconds=START_SECONDS) as link:
         for stream in range(1, 2 * (waiting + 1), 2):
             link.sendall(
-                http2.frame(http2.HEADERS, http2.END_HEADERS, stream, http2.headers("Count"))
+                http2.frame(http2.HEADERS, http2.END_HEADERS, stream, said)
                 + http2.frame(http2.DATA, 0, stream, beginning)
             )
         refused: set[int] = set()
