@@ -213,6 +213,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_announced_size_reserves_a_few_times_what_has_arrived() {
+        let held = HeldBytes::new(Peers::new(0, 0).add("unix:".into(), None, None));
+        let body = ReadAhead::replaced(Bytes::new());
+        let mut messages = Messages::new(body, 1 << 20, false, held);
+        for part in [&[0, 0, 16, 0, 0][..], &[0; 11]] {
+            messages.add(Bytes::from_static(part));
+        }
+        assert!(messages.part.capacity() <= 64);
+    }
+
     #[tokio::test]
     async fn a_compressed_message_counts_while_it_waits_to_be_inflated() {
         let peers = Peers::new(1 << 30, 0);

@@ -188,6 +188,7 @@ def test_a_call_over_its_quota_has_the_header_retry_after(serve: Serve, tmp_path
     assert answers[-1].status == 429
     assert 900 < int(answers[-1].headers["retry-after"]) <= 1000
     assert "retry-after" in answers[-1].headers["access-control-expose-headers"]
+    assert answers[-1].headers["vary"] == "origin"  # so that no cache gives it to another page
 
 
 def test_a_body_that_breaks_off_is_not_an_error_of_the_server(native: RunningServer) -> None:
