@@ -13,7 +13,6 @@ __all__ = [
     "CancelFlag",
     "MergeTrainer",
     "Pipeline",
-    "PipelineSpecialSet",
     "PretokenCounter",
     "PretokenCounts",
     "RankTable",
@@ -65,12 +64,29 @@ class RankTable:
 
 @final
 class SpecialSet:
-    """A set of special tokens, compiled by `Bpe.special_set`; see `interface.SpecialSet`."""
+    """A set of special tokens, compiled by `special_set`; see `interface.SpecialSet`."""
 
     def is_in(self, data: bytes) -> bool: ...
 
+class _TextMethods:
+    """The methods that `Bpe` and `Pipeline` share; see `interface.Backend` for each."""
+
+    def encode(self, text: str, allowed: SpecialSet, disallowed: SpecialSet) -> list[int]: ...
+    def encode_array(
+        self, text: str, allowed: SpecialSet, disallowed: SpecialSet
+    ) -> array[int]: ...
+    def encode_packed(self, text: Text, allowed: SpecialSet, disallowed: SpecialSet) -> bytes: ...
+    def encode_with_offsets(
+        self, text: str, unit: OffsetUnit, allowed: SpecialSet, disallowed: SpecialSet
+    ) -> tuple[list[int], list[int]]: ...
+    def count(
+        self, text: Text, allowed: SpecialSet, disallowed: SpecialSet, limit: int | None
+    ) -> int: ...
+    def decode(self, ids: Collection[int], errors: DecodeErrors) -> str: ...
+    def decode_bytes(self, ids: Collection[int]) -> bytes: ...
+
 @final
-class Bpe:
+class Bpe(_TextMethods):
     """One encoding; see `interface.Backend` for each method."""
 
     name: ClassVar[Literal["native"]]
@@ -96,20 +112,9 @@ class Bpe:
     def special_set(self, names: frozenset[str]) -> SpecialSet: ...
     def split(self, text: str) -> list[str]:
         """Return the pre-tokens of ordinary text; the twin of `reference.split`."""
-    def encode(self, text: str, allowed: SpecialSet, disallowed: SpecialSet) -> list[int]: ...
-    def encode_array(
-        self, text: str, allowed: SpecialSet, disallowed: SpecialSet
-    ) -> array[int]: ...
-    def encode_packed(self, text: Text, allowed: SpecialSet, disallowed: SpecialSet) -> bytes: ...
-    def encode_with_offsets(
-        self, text: str, unit: OffsetUnit, allowed: SpecialSet, disallowed: SpecialSet
-    ) -> tuple[list[int], list[int]]: ...
     def encode_batch(
         self, texts: Sequence[str], allowed: SpecialSet, disallowed: SpecialSet
     ) -> list[list[int]]: ...
-    def count(
-        self, text: Text, allowed: SpecialSet, disallowed: SpecialSet, limit: int | None
-    ) -> int: ...
     def fit_start(
         self, text: str, budget: int, is_complete: bool, near: int, after: str | None
     ) -> tuple[list[tuple[int, int, int]], int | None, list[tuple[int, int]]] | None: ...
@@ -135,8 +140,6 @@ class Bpe:
         disallowed: SpecialSet,
         limit: int | None,
     ) -> list[int]: ...
-    def decode(self, ids: Collection[int], errors: DecodeErrors) -> str: ...
-    def decode_bytes(self, ids: Collection[int]) -> bytes: ...
     def token_id(self, token: bytes) -> int | None: ...
     def token_bytes(self, token_id: int) -> bytes | None: ...
     def token_byte_values(self) -> list[bytes]: ...
@@ -217,13 +220,7 @@ class MergeTrainer:
         """Return the size of the vocabulary."""
 
 @final
-class PipelineSpecialSet:
-    """A set of special tokens, compiled by `Pipeline.special_set`; see `interface.SpecialSet`."""
-
-    def is_in(self, data: bytes) -> bool: ...
-
-@final
-class Pipeline:
+class Pipeline(_TextMethods):
     """A pipeline, built by `pipeline/native.py`; see `interface.Backend` for each method."""
 
     @staticmethod
@@ -238,9 +235,9 @@ class Pipeline:
         cache_bytes: int,
     ) -> Pipeline: ...
     @staticmethod
-    def special_set(names: frozenset[str]) -> PipelineSpecialSet: ...
+    def special_set(names: frozenset[str]) -> SpecialSet: ...
     def cut_counts(
-        self, text: str, allowed: PipelineSpecialSet, budget: int, front: tuple[str, str] | None
+        self, text: str, allowed: SpecialSet, budget: int, front: tuple[str, str] | None
     ) -> tuple[int | None, list[tuple[int, int]]] | None:
         """Return the place at and after which no start of `text` that is cut there has at most
         `budget` tokens, or None if the text does not show one; and the tokens of starts before it,
@@ -251,29 +248,3 @@ class Pipeline:
         added token. No end has at most `budget` tokens that starts before a character before the
         place, if that character is kept. `front` is what the pipeline puts before a text, unless
         the text starts with its second string, which is "" for always."""
-
-    def encode(
-        self, text: str, allowed: PipelineSpecialSet, disallowed: PipelineSpecialSet
-    ) -> list[int]: ...
-    def encode_array(
-        self, text: str, allowed: PipelineSpecialSet, disallowed: PipelineSpecialSet
-    ) -> array[int]: ...
-    def encode_packed(
-        self, text: Text, allowed: PipelineSpecialSet, disallowed: PipelineSpecialSet
-    ) -> bytes: ...
-    def encode_with_offsets(
-        self,
-        text: str,
-        unit: OffsetUnit,
-        allowed: PipelineSpecialSet,
-        disallowed: PipelineSpecialSet,
-    ) -> tuple[list[int], list[int]]: ...
-    def count(
-        self,
-        text: Text,
-        allowed: PipelineSpecialSet,
-        disallowed: PipelineSpecialSet,
-        limit: int | None,
-    ) -> int: ...
-    def decode(self, ids: Collection[int], errors: DecodeErrors) -> str: ...
-    def decode_bytes(self, ids: Collection[int]) -> bytes: ...

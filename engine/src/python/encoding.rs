@@ -23,7 +23,7 @@ use crate::vocabulary::special;
 /// Boxed because it contains vectors of 32 bytes (memchr's searcher) that must be aligned to 32,
 /// while CPython aligns objects to 16. Unboxed, it crashed occasionally.
 #[pyclass(frozen, module = "bytepair_engine._core")]
-pub(super) struct SpecialSet(Box<special::SpecialSet>);
+pub(super) struct SpecialSet(pub(super) Box<special::SpecialSet>);
 
 #[pymethods]
 impl SpecialSet {
@@ -146,4 +146,4 @@ impl Bpe {
     }
 }
 
-text_methods!(Bpe, SpecialSet);
+text_methods!(Bpe);

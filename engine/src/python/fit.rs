@@ -5,9 +5,9 @@ use std::iter::zip;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use super::encoding::Bpe;
+use super::encoding::{Bpe, SpecialSet};
 use super::guard::released;
-use super::pipeline::{Pipeline, PipelineSpecialSet};
+use super::pipeline::Pipeline;
 use super::text::utf8;
 use crate::context::fit::{Counts, Start};
 use crate::context::fit_end::End;
@@ -68,7 +68,7 @@ impl Pipeline {
     fn cut_counts(
         &self,
         text: &Bound<'_, PyString>,
-        allowed: &PipelineSpecialSet,
+        allowed: &SpecialSet,
         budget: usize,
         front: Option<(String, String)>,
     ) -> PyResult<Option<End>> {

@@ -33,7 +33,7 @@ mod _core {
         encoding::{Bpe, SpecialSet},
         ids::unpack,
         merges::{merge_columns, merges_by_rank},
-        pipeline::{Pipeline, PipelineSpecialSet},
+        pipeline::Pipeline,
         table::RankTable,
         train::{MergeTrainer, PretokenCounter, PretokenCounts},
     };

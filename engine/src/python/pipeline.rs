@@ -6,7 +6,8 @@ use std::iter::zip;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyFrozenSet, PyList, PyTuple};
 
-use super::guard::{ERRORS, guarded, pattern_error, raise, released};
+use super::encoding::SpecialSet;
+use super::guard::{ERRORS, guarded, pattern_error, raise};
 use super::ids::{array_of, list_of, token_ids};
 use super::text::{joined, located, names_in_text, on_text, on_utf8, python_text};
 use crate::cache::scratch::Pool;
@@ -18,21 +19,7 @@ use crate::pipeline::{
 };
 use crate::split::Splitter;
 use crate::split::regex::CharSet;
-use crate::vocabulary::special::SpecialSet;
-
-/// A compiled set of names of special tokens.
-///
-/// Boxed for the same reason as `SpecialSet`.
-#[pyclass(frozen, module = "bytepair_engine._core")]
-pub(super) struct PipelineSpecialSet(pub(super) Box<SpecialSet>);
-
-#[pymethods]
-impl PipelineSpecialSet {
-    fn is_in(&self, data: &Bound<'_, PyBytes>) -> PyResult<bool> {
-        let bytes = data.as_bytes();
-        released(data.py(), bytes.len(), || self.0.is_in(bytes))
-    }
-}
+use crate::vocabulary::special;
 
 /// A pipeline.
 #[pyclass(frozen, module = "bytepair_engine._core")]
@@ -121,14 +108,14 @@ impl Pipeline {
     }
 
     #[staticmethod]
-    fn special_set(names: &Bound<'_, PyFrozenSet>) -> PyResult<PipelineSpecialSet> {
+    fn special_set(names: &Bound<'_, PyFrozenSet>) -> PyResult<SpecialSet> {
         let strings = names_in_text(names)?;
-        let set = guarded(names.py(), || SpecialSet::new(strings, |_| None))?;
-        Ok(PipelineSpecialSet(Box::new(set)))
+        let set = guarded(names.py(), || special::SpecialSet::new(strings, |_| None))?;
+        Ok(SpecialSet(Box::new(set)))
     }
 }
 
-text_methods!(Pipeline, PipelineSpecialSet);
+text_methods!(Pipeline);
 
 fn rule_of((kind, first, second): &(String, Bound<'_, PyAny>, Bound<'_, PyAny>)) -> PyResult<Rule> {
     Ok(match kind.as_str() {

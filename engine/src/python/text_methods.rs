@@ -1,16 +1,15 @@
 //! The methods that `Bpe` and `Pipeline` share, with the meaning of `backends/interface.py`.
 
 /// Gives a class with the field `core` the methods that encode, count and decode.
-/// `$specials` is its class of compiled sets of special tokens.
 macro_rules! text_methods {
-    ($class:ident, $specials:ident) => {
+    ($class:ident) => {
         #[pymethods]
         impl $class {
             fn encode<'py>(
                 &self,
                 text: &Bound<'py, PyAny>,
-                allowed: &$specials,
-                disallowed: &$specials,
+                allowed: &SpecialSet,
+                disallowed: &SpecialSet,
             ) -> PyResult<Bound<'py, PyList>> {
                 let encode = |text: &str| self.core.encode(text, &allowed.0, &disallowed.0);
                 list_of(text.py(), &on_text(text, encode)?)
@@ -19,8 +18,8 @@ macro_rules! text_methods {
             fn encode_array<'py>(
                 &self,
                 text: &Bound<'py, PyAny>,
-                allowed: &$specials,
-                disallowed: &$specials,
+                allowed: &SpecialSet,
+                disallowed: &SpecialSet,
             ) -> PyResult<Bound<'py, PyAny>> {
                 let encode = |text: &str| self.core.encode(text, &allowed.0, &disallowed.0);
                 array_of(text.py(), &on_text(text, encode)?)
@@ -29,8 +28,8 @@ macro_rules! text_methods {
             fn encode_packed<'py>(
                 &self,
                 text: &Bound<'py, PyAny>,
-                allowed: &$specials,
-                disallowed: &$specials,
+                allowed: &SpecialSet,
+                disallowed: &SpecialSet,
             ) -> PyResult<Bound<'py, PyBytes>> {
                 let encode = |text: &str| {
                     let ids = self.core.encode(text, &allowed.0, &disallowed.0)?;
@@ -43,8 +42,8 @@ macro_rules! text_methods {
                 &self,
                 text: &Bound<'py, PyAny>,
                 unit: &str,
-                allowed: &$specials,
-                disallowed: &$specials,
+                allowed: &SpecialSet,
+                disallowed: &SpecialSet,
             ) -> PyResult<(Bound<'py, PyList>, Vec<usize>)> {
                 located(text, unit, |text, unit| {
                     self.core
@@ -55,8 +54,8 @@ macro_rules! text_methods {
             fn count(
                 &self,
                 text: &Bound<'_, PyAny>,
-                allowed: &$specials,
-                disallowed: &$specials,
+                allowed: &SpecialSet,
+                disallowed: &SpecialSet,
                 limit: Option<usize>,
             ) -> PyResult<usize> {
                 let count = |text: &str| self.core.count(text, &allowed.0, &disallowed.0, limit);

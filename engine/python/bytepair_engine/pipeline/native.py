@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 Step = tuple[str, tuple[Any, ...]]
 
 
-class NativePipelineBackend(PipelineTable, DerivedBackend["_core.PipelineSpecialSet"]):
+class NativePipelineBackend(PipelineTable, DerivedBackend["_core.SpecialSet"]):
     """A pipeline on the native core; see `interface.Backend` for each method."""
 
     name: Final = "native"
@@ -55,21 +55,21 @@ class NativePipelineBackend(PipelineTable, DerivedBackend["_core.PipelineSpecial
         super().__init__(pipeline)
         self._core: Final = core
 
-    def special_set(self, names: frozenset[str]) -> _core.PipelineSpecialSet:
+    def special_set(self, names: frozenset[str]) -> _core.SpecialSet:
         return self._core.special_set(names)
 
     def encode(
-        self, text: str, allowed: _core.PipelineSpecialSet, disallowed: _core.PipelineSpecialSet
+        self, text: str, allowed: _core.SpecialSet, disallowed: _core.SpecialSet
     ) -> list[int]:
         return self._core.encode(text, allowed, disallowed)
 
     def encode_array(
-        self, text: str, allowed: _core.PipelineSpecialSet, disallowed: _core.PipelineSpecialSet
+        self, text: str, allowed: _core.SpecialSet, disallowed: _core.SpecialSet
     ) -> array[int]:
         return self._core.encode_array(text, allowed, disallowed)
 
     def encode_packed(
-        self, text: Text, allowed: _core.PipelineSpecialSet, disallowed: _core.PipelineSpecialSet
+        self, text: Text, allowed: _core.SpecialSet, disallowed: _core.SpecialSet
     ) -> bytes:
         return self._core.encode_packed(text, allowed, disallowed)
 
@@ -77,16 +77,16 @@ class NativePipelineBackend(PipelineTable, DerivedBackend["_core.PipelineSpecial
         self,
         text: str,
         unit: OffsetUnit,
-        allowed: _core.PipelineSpecialSet,
-        disallowed: _core.PipelineSpecialSet,
+        allowed: _core.SpecialSet,
+        disallowed: _core.SpecialSet,
     ) -> tuple[list[int], list[int]]:
         return self._core.encode_with_offsets(text, unit, allowed, disallowed)
 
     def count(
         self,
         text: Text,
-        allowed: _core.PipelineSpecialSet,
-        disallowed: _core.PipelineSpecialSet,
+        allowed: _core.SpecialSet,
+        disallowed: _core.SpecialSet,
         limit: int | None,
     ) -> int:
         return self._core.count(text, allowed, disallowed, limit)
@@ -94,7 +94,7 @@ class NativePipelineBackend(PipelineTable, DerivedBackend["_core.PipelineSpecial
     def cut_counts(
         self,
         text: str,
-        allowed: _core.PipelineSpecialSet,
+        allowed: _core.SpecialSet,
         budget: int,
         front: tuple[str, str] | None,
     ) -> tuple[int | None, list[tuple[int, int]]] | None:
