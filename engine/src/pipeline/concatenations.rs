@@ -52,13 +52,9 @@ fn longest_starts(strings: &[&[u8]]) -> Vec<u32> {
     let mut open: Vec<u32> = Vec::new();
     for index in order {
         let string = strings[index as usize];
-        while let Some(&last) = open.last() {
-            if string.starts_with(strings[last as usize]) {
-                starts[index as usize] = last;
-                break;
-            }
-            open.pop();
-        }
+        let ends = |last: &mut u32| !string.starts_with(strings[*last as usize]);
+        while open.pop_if(ends).is_some() {}
+        starts[index as usize] = open.last().copied().unwrap_or(NONE);
         open.push(index);
     }
     starts

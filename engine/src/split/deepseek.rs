@@ -117,10 +117,9 @@ pub fn piece_end(text: &[u8], start: usize) -> usize {
         return end;
     }
     let mut end = start + first.len;
-    while let Some(seen) = segment.at(end) {
-        if segment.match_end(end).is_some() {
-            break;
-        }
+    while let Some(seen) = segment.at(end)
+        && segment.match_end(end).is_none()
+    {
         end += seen.len;
     }
     end

@@ -152,10 +152,9 @@ fn whitespace_end<F: Family>(text: &[u8], start: usize) -> usize {
     let mut end = start;
     let mut after_newline = start;
     let mut last = start;
-    while let Some(seen) = char_at(text, end) {
-        if !WHITESPACE.has(seen.class) {
-            break;
-        }
+    while let Some(seen) = char_at(text, end)
+        && WHITESPACE.has(seen.class)
+    {
         last = end;
         end += seen.len;
         if seen.class == NEWLINE {

@@ -89,11 +89,9 @@ impl CharSet {
     #[inline(always)]
     pub fn run(&self, text: &[u8], mut at: usize, max: u32) -> (usize, u32) {
         let mut count = 0;
-        while count < max {
-            let step = self.step(text, at);
-            if step == 0 {
-                break;
-            }
+        while count < max
+            && let step @ 1.. = self.step(text, at)
+        {
             at += step;
             count += 1;
         }
@@ -104,11 +102,9 @@ impl CharSet {
     /// first. `stop` must be a character boundary.
     #[inline(always)]
     pub fn run_until(&self, text: &[u8], mut at: usize, stop: usize) -> usize {
-        while at < stop {
-            let step = self.step(text, at);
-            if step == 0 {
-                break;
-            }
+        while at < stop
+            && let step @ 1.. = self.step(text, at)
+        {
             at += step;
         }
         at

@@ -50,10 +50,9 @@ impl Memo {
             self.entries_kept = self.won.len() + self.shortened.len();
         }
         for runs in self.runs.values_mut() {
-            while let Some(first) = runs.first_entry() {
-                if *first.get() > at {
-                    break;
-                }
+            while let Some(first) = runs.first_entry()
+                && *first.get() <= at
+            {
                 first.remove();
             }
         }
