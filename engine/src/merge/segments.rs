@@ -25,6 +25,9 @@ pub struct Crossings {
     regions: Regions<REGIONS>,
     /// The flags below, by the lower 16 bits of the code point.
     characters: Box<[u8]>,
+    /// For two adjacent characters of one block, below `NO_BLOCKS`: whether they are in a token,
+    /// and whether alone, in two bits. The first chooses four words.
+    blocks: Box<[[u64; 4]]>,
 }
 
 /// A cache line.
@@ -68,6 +71,9 @@ const ONE_TOKEN: u8 = 1 << 2;
 /// The first code points that take three bytes, and four.
 const THREE_BYTES: u32 = 0x800;
 const FOUR_BYTES: u32 = 1 << 16;
+
+/// The first code point that has no bits in `blocks`.
+const NO_BLOCKS: u32 = 0x1100;
 
 /// Number of regions of the filter: a block of 128 code points up to U+FFFF each, and all others.
 const REGIONS: usize = 513;
@@ -114,6 +120,7 @@ impl Crossings {
             filter: vec![Line::default(); lines].into_boxed_slice(),
             regions,
             characters: vec![0; 1 << 16].into_boxed_slice(),
+            blocks: vec![[0; 4]; (NO_BLOCKS - THREE_BYTES) as usize].into_boxed_slice(),
         };
         for token in crossing {
             crossings.add(token);
@@ -151,9 +158,14 @@ impl Crossings {
                     self.insert(self.place(before, within(lead)));
                 }
                 (false, false) if before < OTHER && after < OTHER => {
+                    let last = decode(token, at + len).0;
                     let two = self.place(before, after);
                     self.insert(two);
-                    self.insert(two.with(first, decode(token, at + len).0));
+                    self.insert(two.with(first, last));
+                    if let Some((row, word, shift)) = self.in_block(before, after) {
+                        let alone = first & last == OTHER;
+                        self.blocks[row][word] |= (1 | u64::from(alone) << 1) << shift;
+                    }
                 }
                 _ => {}
             }
@@ -176,6 +188,14 @@ impl Crossings {
     fn has(&self, place: Place) -> bool {
         let (word, bits) = place.bits();
         !self.filter[place.line].0[word] & bits == 0
+    }
+
+    /// Returns the word of `blocks` and the shift of the bits of two adjacent characters.
+    #[inline(always)]
+    fn in_block(&self, before: u32, after: u32) -> Option<(usize, usize, u32)> {
+        let row = before.wrapping_sub(THREE_BYTES) as usize;
+        let is_known = row < self.blocks.len() && (before ^ after) < 128;
+        is_known.then_some((row, after as usize >> 5 & 3, after % 32 * 2))
     }
 
     /// Returns the place of two adjacent characters.
@@ -202,8 +222,12 @@ impl Crossings {
         let two = self.place(before, after);
         let has = |first, last| self.has(two.with(first, last));
         // The last tests have no branches, which would be unpredictable.
-        if self.has(two)
-            && (has(OTHER, OTHER) || has(first, OTHER) | has(OTHER, last) | has(first, last))
+        let known = self
+            .in_block(before, after)
+            .map(|(row, word, shift)| self.blocks[row][word] >> shift & 3);
+        if known.map_or_else(|| self.has(two), |bits| bits != 0)
+            && (known.map_or_else(|| has(OTHER, OTHER), |bits| bits == 3)
+                || has(first, OTHER) | has(OTHER, last) | has(first, last))
         {
             return true;
         }
