@@ -235,7 +235,7 @@ def test_an_error_names_the_setting_its_source_and_the_remedy(
         ("[ceiling.default]\ngpt2 = ['<|endoftext|>']", "ceiling.default.gpt2: no encoding of"),
         ("[ceiling.default]\ngpt2 = []", "'gpt2' is an alias of r50k_base: write r50k_base"),
         ("[ceiling.default]\nr50k_base = ['<|x|>']", "not special tokens of this encoding: <|x|>"),
-        ("[ceiling.default]\nformats = ['harmon']", "not chat formats: harmon; did you mean harmony?"),
+        ("[ceiling.default]\nformats = ['harmon']", "not chat formats: harmon; did you mean harm"),
         ("[ceiling.default]\nr50k_base = ['<|endofext|>']", "; did you mean <|endoftext|>?"),
         (
             "[ceiling.chat]\nr50k_base = 'ALL'",
