@@ -19,6 +19,7 @@ import statistics
 import sys
 import time
 import unicodedata
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -143,13 +144,13 @@ def loading(name: str) -> Row:
 def after_fork(engines: dict[str, dict[str, Work]], texts: Sequence[Path]) -> list[Row]:
     """Measure lists of a worker's first megabyte beside its second, in short documents that
     alternate between all texts, and the memory of that process; then the same of a worker whose
-    parent has encoded a text."""
+    parent has encoded a text. Each of the two megabytes comes first in half of the processes,
+    because one is harder to encode."""
     by_text = [documents_of(path, 2_000, 600_000) for path in texts]
     mixed = [document for turn in zip_longest(*by_text) for document in turn if document]
-    sizes = [len(document.encode()) for document in mixed]
-    middle = sum(size < MEGABYTE for size in accumulate(sizes))
-    end = sum(size < 2 * MEGABYTE for size in accumulate(sizes))
-    if sum(sizes) < 2 * MEGABYTE:
+    sizes = list(accumulate(len(document.encode()) for document in mixed))
+    middle, end = (bisect_left(sizes, megabytes * MEGABYTE) for megabytes in (1, 2))
+    if end == len(mixed):
         return []
     encode = engines["list"]["ours"]
 
@@ -167,11 +168,12 @@ def after_fork(engines: dict[str, dict[str, Work]], texts: Sequence[Path]) -> li
     halves: Any = [mixed[:middle], mixed[middle:end]]
     rows = []
     for parent in ("", ", parent in use"):
-        runs: list[Any] = [in_child(work, [halves])[1][0] for _ in range(ROUNDS)]
-        first, second, resident, shared = (
-            statistics.median(run[i] for run in runs) for i in range(4)
-        )
-        ratio = second / first * sum(sizes[:middle]) / sum(sizes[middle:end])
+        ratios = []
+        for order in (halves, halves[::-1]):
+            runs: list[Any] = [in_child(work, [order])[1][0] for _ in range(ROUNDS)]
+            first, second, resident, shared = map(statistics.median, zip(*runs, strict=True))
+            ratios.append(second / first)
+        ratio = statistics.geometric_mean(ratios)
         rows.append((f"list, first megabyte after a fork{parent}", "the second", f"{ratio:.2f}"))
         encode("The parent is in use.")
     memory = f"{resident:.0f} / {shared:.0f}"
