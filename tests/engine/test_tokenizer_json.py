@@ -23,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.hard_text import random_texts
 from support.tokenizer_json import ADDED, KINDS, SPECIAL, made, oracle_of
+from tokenizers import AddedToken
 
 SEED = 20261121
 
@@ -151,6 +152,24 @@ def test_a_declaration_can_make_added_tokens_special(backend: BackendName, tmp_p
         guarded.encode("a <tool>")
     assert guarded.encode("a <tool>", allowed_special={"<tool>"})[-1] == tool
     assert guarded.fingerprint != always.fingerprint
+
+
+def test_a_declaration_can_make_tokens_of_the_vocabulary_special(
+    backend: BackendName, tmp_path: Path
+) -> None:
+    """Converted files name them only in tokenizer_config.json, and text may merge to them."""
+    vocabulary = {"a": 0, "<": 1, "t": 2, ">": 3, "<t": 4, "<t>": 5}
+    model = {"type": "BPE", "vocab": vocabulary, "merges": ["< t", "<t >"]}
+    data = json.dumps({"model": model}).encode()
+    assert load(data, tmp_path, backend).encode("a<t>") == oracle_of(data).encode("a<t>").ids
+    encoding = load(data, tmp_path, backend, also_special=("<t>",))
+    oracle = oracle_of(data)
+    oracle.add_special_tokens([AddedToken("<t>", normalized=False)])
+    assert encoding.special_tokens == {"<t>": 5}
+    with pytest.raises(SpecialTokenFound):
+        encoding.encode("a<t>")
+    assert encoding.encode("a<t><t", allowed_special={"<t>"}) == oracle.encode("a<t><t").ids
+    assert encoding.encode_ordinary("a<t>") == [0, 4, 3]
 
 
 def test_a_vocabulary_without_merges_is_valid(backend: BackendName, tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ def read_added_tokens(
         node: The member; None if it is missing.
         vocabulary: The vocabulary of the model.
         normalisers: The normalisers, applied to tokens that are searched in normalised text.
-        also_special: Tokens to treat as special although they are not special in the file.
+        also_special: Tokens to treat as special although they are not special in the file; they may
+            be only in the vocabulary.
     Raises:
         VocabularyError: A token is empty, a duplicate, or has another id than `tokenizers` gives
             it; or a token of `also_special` is missing.
@@ -83,8 +84,25 @@ def read_added_tokens(
         tokens[name] = token
     for name in also_special:
         if name not in tokens:
-            (node or _missing()).reject(f"{name!r}, which is in also_special, is missing")
+            tokens[name] = _of_vocabulary(name, vocabulary.get(name), node or _missing())
     return tuple(tokens.values())
+
+
+def _of_vocabulary(name: str, token_id: int | None, node: Node) -> AddedToken:
+    """Return a special token that the file has only in the vocabulary, as files that are converted
+    have it: `transformers` adds it by tokenizer_config.json."""
+    if token_id is None or not name or name.isspace():
+        node.reject(f"{name!r}, which is in also_special, is missing")
+    return AddedToken(
+        content=name,
+        id=token_id,
+        special=True,
+        name=name,
+        left_strip=False,
+        right_strip=False,
+        single_word=False,
+        normalised=False,
+    )
 
 
 def _missing() -> Node:
