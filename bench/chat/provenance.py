@@ -38,7 +38,6 @@ PUBLISHED = {
     "template-command-r-tools": Published("command_r_plus", "command_r_plus", "tool_use"),
     "template-deepseek-v3": Published("deepseek_v3", "deepseek_v3", arguments="text"),
     "template-gemma3": Published("gemma3", "gemma3"),
-    "template-internlm2": Published("internlm2", "internlm2"),
     "template-llama3": Published("llama3", "llama3"),
     "template-llama3.1": Published("llama3_1", "llama3"),
     "template-mistral-nemo": Published("mistral_nemo", "mistral_nemo"),

@@ -139,9 +139,6 @@ TEMPLATES = {
     "command_r_plus": config(
         "command_r_plus", "0e2a66f0d2c173cc620bd2ac233aebe7f36ae236278817bbd2a7d506140d31dd"
     ),
-    "internlm2": config(
-        "internlm2", "3ad60a8ee8a0a63a1f1d51884787d557eb6a312e5689148b4d599639ac42801b"
-    ),
     "llama3": config("llama3", "c058e1ff967585f08c1c4dc1577c68a825a482b38bc0b2bff059ab113bf603bf"),
     "llama3_1": config(
         "llama3_1", "da0e3a7cce6e4d787e85eb1c24d548420e0d7fe2c7a214e192795c46e40d75bb"
