@@ -97,6 +97,9 @@ def test_the_command_counts_a_file(server: RunningServer, tmp_path: Path) -> Non
     assert "(estimate)" in shell(*count, "tools")
     output = json.loads(shell(*count, "--json", "chat"))
     assert (output["files"][0]["count"], output["files"][0]["message_counts"]) == (8, [5])
+    pinned = (*count, "--expected-format-fingerprint")
+    assert shell(*pinned, output["files"][0]["format_fingerprint"], "chat") == "8 chat (exact)\n"
+    assert shell(*pinned, "sha256:0", "chat", status=1, errors="not 'sha256:0'") == ""
     assert shell(*count, stdin=b'"no"', status=1, errors="expected a list of messages") == ""
     other = b'{"messages": [], "functions": []}'
     assert shell(*count, stdin=other, status=1, errors="unknown field 'functions'") == ""

@@ -115,7 +115,7 @@ def count(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     return Result({"count": response.count}, response, f"{line}\n")
 
 
-@command("count the tokens of a chat", (*ENCODING, CHAT_FORMAT, *files(CHAT)))
+@command("count the tokens of a chat", (*ENCODING, *CHAT_FORMAT, *files(CHAT)))
 @partial(each_input, chats.count_chat, ())
 def count_chat(client: TokenizerClient, args: Namespace, source: Input) -> Result:
     """Print the number of tokens of each chat as the model sees it, and whether that is exact or an

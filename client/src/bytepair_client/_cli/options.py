@@ -66,10 +66,17 @@ DECODING: Options = (
     ),
     option("--skip-special-tokens", "omit special tokens", action="store_true"),
 )
-CHAT_FORMAT = option(
-    "--format NAME",
-    "the chat format, such as openai-chat; 'bytepair chat-formats' lists them",
-    required=True,
+CHAT_FORMAT: Options = (
+    option(
+        "--format NAME",
+        "the chat format, such as openai-chat; 'bytepair chat-formats' lists them",
+        required=True,
+    ),
+    option(
+        "--expected-format-fingerprint FINGERPRINT",
+        "fail unless the chat format has this fingerprint",
+        default="",
+    ),
 )
 TRUNCATING: Options = (
     option(

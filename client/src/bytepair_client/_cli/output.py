@@ -50,6 +50,7 @@ _REMEDIES = {
 ARGUMENTS = (
     *("add_special_tokens", "allowed_special", "disallowed_special", "format", "keep", "level"),
     *("marker", "max_tokens", "overlap_tokens", "skip_special_tokens"),
+    "expected_format_fingerprint",
 )
 # Arguments in messages, as options of the command.
 _OPTIONS = {
