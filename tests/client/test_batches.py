@@ -172,7 +172,7 @@ def test_the_error_of_an_invalid_item_is_returned_in_its_place(client: Tokenizer
     chats: list[Any] = [chat, [{"role": "user", "content": "\ud800"}], chat[0]]
     counts = client.count_chat_batch(chats, format="openai-chat", return_exceptions=True)
     assert counts[0] == client.count_chat(chat, format="openai-chat")
-    assert [type(count) for count in counts[1:]] == [InvalidOption] * 2
+    assert [type(count) for count in counts[1:]] == [InvalidUtf8, InvalidOption]
     assert [error.item for error in (values[1], texts[2], *counts[1:])] == [1, 2, 1, 2]  # type: ignore[union-attr]
     with pytest.raises(InvalidUtf8) as caught:
         client.count_batch(["a", "\ud800"])

@@ -16,6 +16,7 @@ from bytepair_client import (
     InputTooLarge,
     InvalidChat,
     InvalidOption,
+    InvalidUtf8,
     TokenizerClient,
     TokenizerError,
     UnknownChatFormat,
@@ -34,6 +35,7 @@ from support.shell import Shell
 
 TOOLS = [{"type": "function", "function": {"name": "f", "description": "d", "parameters": {}}}]
 CALL = {"name": "f", "arguments": "{}"}
+TURN = {"role": "user", "content": "a"}
 CHAT: list[dict[str, Any]] = [
     {"role": "system", "content": [{"type": "system_content", "reasoning_effort": "Low"}]},
     {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
@@ -247,8 +249,6 @@ def test_the_formats_are_described(server: RunningServer) -> None:
             '"text": "…"}, '
             'or {"type": "counted_tokens", "tokens": N} where N is 0 or more',
         ),
-        ({"role": "user", "content": "\ud800"}, "content holds a lone surrogate"),
-        ({"role": "user", "content": ["a", "\ud800"]}, "content[1] holds a lone surrogate"),
         ({"role": "user", "name": 5}, "name must be a string"),
         ({"role": "user", "name": []}, "name must be a string"),
         ({"role": "user", "name": b"a"}, "name must be a string"),
@@ -291,6 +291,23 @@ def test_a_message_of_another_shape_is_rejected(message: Any, problem: str) -> N
         with pytest.raises(InvalidOption) as caught:
             client.count_chat([{"role": "user", "content": "a"}, message], format="harmony")
         assert caught.value.message.startswith(f"messages: message 1: {problem}")
+
+
+@pytest.mark.parametrize(
+    ("chat", "at_fault"),
+    [
+        ([{"role": "user", "content": "é\ud800"}], "message 0: content"),
+        ([{"role": "user", "content": ["a", "é\ud800"]}], "message 0: content[1]"),
+        ([TURN, {"role": "user", "content": "a", "name": "é\ud800"}], "message 1: name"),
+        ({"messages": [], "tools": ['{"é\ud800": 1}']}, "tool 0"),
+    ],
+)
+def test_a_lone_surrogate_in_a_chat_is_not_utf8(chat: Any, at_fault: str) -> None:
+    with TokenizerClient("nowhere:1", encoding="e") as client, pytest.raises(InvalidUtf8) as caught:
+        client.count_chat_batch([[TURN], chat], format="harmony")
+    offset = 4 if at_fault == "tool 0" else 2
+    assert f"{at_fault} holds a lone surrogate at byte {offset}" in caught.value.message
+    assert (caught.value.item, caught.value.byte_offset) == (1, offset)
 
 
 def test_a_chat_or_tools_of_another_shape_are_rejected() -> None:

@@ -172,11 +172,13 @@ def set_text(message: Any, text: Text, name: str = "text") -> None:
             )
 
 
-def lone_surrogate(text: str, index: int, bytes_before: int) -> InvalidUtf8:
+def lone_surrogate(
+    text: str, index: int, bytes_before: int = 0, name: str = "the text"
+) -> InvalidUtf8:
     """The error for the lone surrogate `text[index]`; `bytes_before` precede `text`."""
     offset = bytes_before + len(text[:index].encode())
     return InvalidUtf8(
-        f"the text holds a lone surrogate at byte {offset}", metadata={"byte_offset": str(offset)}
+        f"{name} holds a lone surrogate at byte {offset}", metadata={"byte_offset": str(offset)}
     )
 
 

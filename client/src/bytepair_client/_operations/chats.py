@@ -15,6 +15,7 @@ from bytepair_client._arguments import (
     DisallowedSpecial,
     checked_iterable,
     invalid,
+    lone_surrogate,
     not_bytes,
 )
 from bytepair_client._call import Call, Method, Plain, Response, method
@@ -301,12 +302,12 @@ def set_chat(wire: Any, messages: ChatMessages, tools: ChatTools, name: str = "m
     """Set the messages and tools of a request or a batch item.
 
     Raises TypeError, with `name`, if `messages` is not a list, InvalidOption if one or a tool is
-    malformed.
+    malformed, InvalidUtf8 if one holds a lone surrogate.
     """
     if isinstance(messages, _NO_LIST) or not isinstance(messages, Iterable):
         raise TypeError(f"{name} must be a list of dicts, not {type(messages).__name__}")
     for index, message in enumerate(messages):
-        wrong = _set_message(wire.messages.add(), message)
+        wrong = _set_message(wire.messages.add(), message, f"message {index}")
         if wrong:
             raise invalid("messages", f"message {index}: {wrong}")
     if isinstance(tools, _NO_LIST) or not isinstance(tools, Iterable | None):
@@ -322,12 +323,14 @@ def set_chat(wire: Any, messages: ChatMessages, tools: ChatTools, name: str = "m
         try:
             text = tool if isinstance(tool, str) else json.dumps(tool, ensure_ascii=False)
             wire.tools.add(json=text)
+        except UnicodeEncodeError as error:
+            raise lone_surrogate(error.object, error.start, name=f"tool {index}") from None
         except (TypeError, ValueError):
             raise invalid("tools", f"tool {index} is not JSON") from None
 
 
-def _set_message(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> str:
-    """Fill a message. Returns the problem; "" if there is none."""
+def _set_message(wire: chat_pb2.ChatMessage, message: Mapping[str, Any], name: str) -> str:
+    """Fill a message. Returns the problem; "" if there is none. Raises InvalidUtf8, with `name`."""
     if not isinstance(message, Mapping):
         return "must be a mapping"
     if message.get("role") is None:
@@ -349,8 +352,9 @@ def _set_message(wire: chat_pb2.ChatMessage, message: Mapping[str, Any]) -> str:
                 wire.reasoning = not_bytes(value)
             else:
                 return "reasoning and reasoning_content name the same text, and differ"
-        except UnicodeEncodeError:
-            return f"{_path(wire, field, value)} holds a lone surrogate"
+        except UnicodeEncodeError as error:
+            at_fault = f"{name}: {_path(wire, field, value)}"
+            raise lone_surrogate(error.object, error.start, name=at_fault) from None
         except (TypeError, ValueError, AttributeError, KeyError):
             path = _path(wire, field, value)
             at_fault = "" if path == field else f"{path}: "
