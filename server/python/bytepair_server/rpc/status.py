@@ -167,7 +167,7 @@ _ADVICE: Final = {
     "items.messages": "; the operator's max_input_bytes decides this limit: send fewer items",
     "items.ids": "; the operator's max_ids decides this limit: send fewer items",
     "items.segments": "; the operator's max_segments decides this limit: send fewer items",
-    "messages": "; the operator's max_input_bytes decides this limit: send fewer messages",
+    "messages": "; the operator's max_input_bytes decides this limit: send a shorter chat",
     "message": "; the limit follows from the server's max_input_bytes and max_ids",
     "prefill_ids": "; the operator's max_ids decides this limit",
     "request": "; send a larger one as protobuf, or its text by a stream",
