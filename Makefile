@@ -396,6 +396,8 @@ $(VENV)/.context $(VENV)/.ray $(VENV)/.page $(VENV)/.fuzz: $(VENV)/.dev
 # The oldest grpcio-tools whose stubs import on every supported grpcio and protobuf: newer ones
 # write stubs that reject older run-time libraries.
 build/proto/.installed: Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info >= (3, 13))' || { \
+	    echo "grpcio-tools 1.63.2 has no wheel for Python 3.13 or newer: install an older one, and say which: make PYTHON=python3.12 …" >&2; exit 1; }
 	$(PYTHON) -m venv build/proto
 	build/proto/bin/pip install --quiet 'grpcio-tools==1.63.2' 'setuptools==78.1.1'
 	@touch $@
