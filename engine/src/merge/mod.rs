@@ -133,11 +133,13 @@ mod tests {
 
     /// Characters with common bytes, characters that occur before words, and an overlong "é" that
     /// is not UTF-8.
-    const WIDE: [&[u8]; 12] = [
+    const WIDE: [&[u8]; 14] = [
         "あ".as_bytes(),
         "い".as_bytes(),
         "ぁ".as_bytes(),
         "아".as_bytes(),
+        "ก".as_bytes(),
+        "ข".as_bytes(),
         "é".as_bytes(),
         "è".as_bytes(),
         "д".as_bytes(),
