@@ -25,8 +25,8 @@ pub struct Crossings {
     regions: Regions<REGIONS>,
     /// The flags below, by the lower 16 bits of the code point.
     characters: Box<[u8]>,
-    /// For two adjacent characters of one block, below `NO_BLOCKS`: whether they are in a token,
-    /// and whether alone, in two bits. The first chooses four words.
+    /// Two bits for two adjacent characters of one block of 128 code points before `BLOCKS_END`:
+    /// whether a token contains them, and whether one is just these two. A row for each first one.
     blocks: Box<[[u64; 4]]>,
 }
 
@@ -73,7 +73,7 @@ const THREE_BYTES: u32 = 0x800;
 const FOUR_BYTES: u32 = 1 << 16;
 
 /// The first code point that has no bits in `blocks`.
-const NO_BLOCKS: u32 = 0x1100;
+const BLOCKS_END: u32 = 0x1100;
 
 /// Number of regions of the filter: a block of 128 code points up to U+FFFF each, and all others.
 const REGIONS: usize = 513;
@@ -120,7 +120,7 @@ impl Crossings {
             filter: vec![Line::default(); lines].into_boxed_slice(),
             regions,
             characters: vec![0; 1 << 16].into_boxed_slice(),
-            blocks: vec![[0; 4]; (NO_BLOCKS - THREE_BYTES) as usize].into_boxed_slice(),
+            blocks: vec![[0; 4]; (BLOCKS_END - THREE_BYTES) as usize].into_boxed_slice(),
         };
         for token in crossing {
             crossings.add(token);
@@ -190,7 +190,7 @@ impl Crossings {
         !self.filter[place.line].0[word] & bits == 0
     }
 
-    /// Returns the word of `blocks` and the shift of the bits of two adjacent characters.
+    /// Returns the row, word and shift of two characters in `blocks`; None if it lacks them.
     #[inline(always)]
     fn in_block(&self, before: u32, after: u32) -> Option<(usize, usize, u32)> {
         let row = before.wrapping_sub(THREE_BYTES) as usize;
@@ -221,10 +221,10 @@ impl Crossings {
         }
         let two = self.place(before, after);
         let has = |first, last| self.has(two.with(first, last));
-        // The last tests have no branches, which would be unpredictable.
         let known = self
             .in_block(before, after)
             .map(|(row, word, shift)| self.blocks[row][word] >> shift & 3);
+        // The last tests have no branches, which would be unpredictable.
         if known.map_or_else(|| self.has(two), |bits| bits != 0)
             && (known.map_or_else(|| has(OTHER, OTHER), |bits| bits == 3)
                 || has(first, OTHER) | has(OTHER, last) | has(first, last))
