@@ -272,11 +272,16 @@ def test_deep_or_large_json_is_rejected_cheaply(data: bytes, tmp_path: Path) -> 
         tracemalloc.stop()
 
 
-def test_an_unknown_token_in_also_special_is_rejected(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "problem"), [("<none>", "is missing"), (" ", "is part of most texts")]
+)
+def test_an_impossible_token_in_also_special_is_rejected(
+    tmp_path: Path, name: str, problem: str
+) -> None:
     file = tmp_path / "tokenizer.json"
-    file.write_bytes(made("byte level"))
-    with pytest.raises(VocabularyError, match="'<none>', which is in also_special, is missing"):
-        load_encoding(EncodingSpec(name="made", file=file, also_special=("<none>",)))
+    file.write_text('{"model": {"type": "BPE", "vocab": {"a": 0, " ": 1}, "merges": []}}')
+    with pytest.raises(VocabularyError, match=f"'{name}', which is in also_special, {problem}"):
+        load_encoding(EncodingSpec(name="made", file=file, also_special=(name,)))
 
 
 def test_a_token_that_is_not_written_as_bytes_is_shown_and_never_in_text(tmp_path: Path) -> None:
