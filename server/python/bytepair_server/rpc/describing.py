@@ -56,9 +56,9 @@ def encoding(entry: Entry) -> encoding_pb2.Encoding:
 
 
 def _source_of(loaded: Encoding) -> str:
-    """Callers do not learn the folders of this machine."""
-    kind, colon, rest = loaded.source.partition(":")
-    return f"file:{Path(rest).name}" if kind == "file" else f"{kind}{colon}{rest}"
+    """Return the source, without the folder of a file: callers do not learn the server's paths."""
+    kind, _, path = loaded.source.partition(":")
+    return f"file:{Path(path).name}" if kind == "file" else loaded.source
 
 
 @cache  # making one may read the whole vocabulary, and callers must not be able to repeat that
