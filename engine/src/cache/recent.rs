@@ -53,8 +53,8 @@ impl Slot {
             return None;
         }
         Some(Slot {
-            low: key.low(),
-            high: key.high() | (few.len() as u64) << 61,
+            low: key.low,
+            high: key.high | (few.len() as u64) << 61,
             ids,
         })
     }
@@ -72,11 +72,14 @@ impl Slot {
 
     #[inline(always)]
     fn is_of(&self, key: Key) -> bool {
-        (self.low ^ key.low()) | (self.high ^ key.high()) << 4 == 0
+        (self.low ^ key.low) | (self.high ^ key.high) << 4 == 0
     }
 
     pub fn key(&self) -> Key {
-        Key::from_halves(self.low, self.high << 4 >> 4)
+        Key {
+            low: self.low,
+            high: self.high << 4 >> 4,
+        }
     }
 
     /// Returns the number of ids.

@@ -27,6 +27,7 @@
 //! ends. ∎
 
 use crate::merge::NO_RANK;
+use crate::vocabulary::Pairs;
 use crate::vocabulary::lengths::pair;
 use crate::vocabulary::rank_table::RankTable;
 
@@ -45,7 +46,7 @@ const BYTE: Opening = Opening { first: 1, len: 1 };
 #[derive(Debug)]
 pub struct Characters {
     /// Rank by code point, up to U+FFFF; `NO_RANK` if the character is no token.
-    ranks: Box<[u32]>,
+    ranks: Box<[u32; 1 << 16]>,
     /// Whether merging must begin with the bytes of the character. Two bits for each: after a
     /// space, and after anything else.
     banned: Box<[u64]>,
@@ -69,10 +70,10 @@ const LONGER: u32 = 1 << 31;
 impl Characters {
     /// Makes the table from a rank table, its tokens that are not ASCII and the ranks of all
     /// strings of two bytes.
-    pub fn of(table: &RankTable, wide: &[(&[u8], u32)], pairs: &[u32]) -> Self {
+    pub fn of(table: &RankTable, wide: &[(&[u8], u32)], pairs: &Pairs) -> Self {
         let ranks = |count| vec![NO_RANK; count].into_boxed_slice();
         let mut characters = Characters {
-            ranks: ranks(1 << 16),
+            ranks: Box::new([NO_RANK; 1 << 16]),
             banned: vec![0; 1 << 11].into_boxed_slice(),
             end_one: ranks(1 << 14),
             end_two: ranks((1 << 10) * KINDS_BEFORE),
@@ -95,7 +96,7 @@ impl Characters {
         characters
     }
 
-    fn add(&mut self, token: &[u8], rank: u32, pairs: &[u32]) {
+    fn add(&mut self, token: &[u8], rank: u32, pairs: &Pairs) {
         let lower = |place: &mut u32| *place = rank.min(*place);
         match *token {
             [last, lead, ..] if is_trailing(last) && !is_trailing(lead) => {
@@ -148,7 +149,7 @@ impl Characters {
 
     /// Returns the initial parts at `start`: a character, two ASCII characters or a byte.
     #[inline(always)]
-    pub fn opening(&self, pairs: &[u32], text: &[u8], start: usize) -> Opening {
+    pub fn opening(&self, pairs: &Pairs, text: &[u8], start: usize) -> Opening {
         match text[start] {
             ..0x80 => self.ascii_opening(text, start),
             0x80..0xc0 => BYTE,
@@ -174,7 +175,7 @@ impl Characters {
     }
 
     #[inline]
-    fn wide_opening(&self, pairs: &[u32], text: &[u8], start: usize) -> Opening {
+    fn wide_opening(&self, pairs: &Pairs, text: &[u8], start: usize) -> Opening {
         let (point, len) = character(text, start);
         // At the start of the text, any byte other than a space will do.
         let previous = match start {
@@ -232,7 +233,7 @@ impl Characters {
     /// Returns the id of a character up to U+FFFF; `NO_RANK` if it is no token.
     #[inline(always)]
     pub fn rank_of(&self, point: u32) -> u32 {
-        self.ranks[point as usize]
+        self.ranks[point as u16 as usize]
     }
 }
 

@@ -12,6 +12,7 @@
 
 use crate::merge::NO_RANK;
 use crate::merge::initial::{character, is_trailing};
+use crate::vocabulary::Pairs;
 use crate::vocabulary::hash::K0;
 use crate::vocabulary::lengths::pair;
 use crate::vocabulary::regions::Regions;
@@ -23,8 +24,8 @@ pub struct Crossings {
     /// the token on either side of them, `OTHER` for none. The two choose the line.
     filter: Box<[Line]>,
     regions: Regions<REGIONS>,
-    /// The flags below, by the lower 16 bits of the code point.
-    characters: Box<[u8]>,
+    /// The flags and the number below, by the lower 16 bits of the code point.
+    characters: Box<[u8; 1 << 16]>,
     /// Two bits for two adjacent characters of one block of 128 code points before `BLOCKS_END`:
     /// whether a token contains them, and whether one is just these two. A row for each first one.
     blocks: Box<[[u64; 4]]>,
@@ -47,7 +48,7 @@ impl Place {
     #[inline(always)]
     fn with(self, first: u32, last: u32) -> Self {
         let code = self.hash ^ (self.hash >> 32) ^ (first as u64) << 22 ^ last as u64;
-        let hash = hashed(code);
+        let hash = code.wrapping_mul(K0);
         Place { hash, ..self }
     }
 
@@ -65,8 +66,8 @@ const ENTERED: u8 = 1;
 /// A token contains this character, or begins within it, and ends within the next one.
 const LEFT: u8 = 1 << 1;
 
-/// The three bytes of the character merge to one token.
-const ONE_TOKEN: u8 = 1 << 2;
+/// The shift of the number of merges of the three bytes of the character.
+const MERGES: u32 = 6;
 
 /// The first code points that take three bytes, and four.
 const THREE_BYTES: u32 = 0x800;
@@ -103,7 +104,7 @@ pub fn starts_wide(piece: &[u8]) -> bool {
 
 impl Crossings {
     /// Makes the table from the tokens that are not ASCII and the ranks of all pairs of bytes.
-    pub fn of(tokens: &[(&[u8], u32)], pairs: &[u32]) -> Self {
+    pub fn of(tokens: &[(&[u8], u32)], pairs: &Pairs) -> Self {
         let mut counts = [0u32; REGIONS];
         let mut crossing = Vec::with_capacity(tokens.len());
         for &(token, _) in tokens {
@@ -119,15 +120,21 @@ impl Crossings {
         let mut crossings = Crossings {
             filter: vec![Line::default(); lines].into_boxed_slice(),
             regions,
-            characters: vec![0; 1 << 16].into_boxed_slice(),
+            characters: Box::new([0; 1 << 16]),
             blocks: vec![[0; 4]; (BLOCKS_END - THREE_BYTES) as usize].into_boxed_slice(),
         };
+        let points = (0u32..).zip(&mut crossings.characters[..]);
+        for (point, flags) in points.skip(THREE_BYTES as usize) {
+            let [second, third] = [point >> 6, point].map(|bits| 0x80 | bits as u8 & 0x3f);
+            let lead = 0xe0 | (point >> 12) as u8;
+            let two = pairs[pair([lead, second])].min(pairs[pair([second, third])]);
+            *flags = u8::from(two != NO_RANK) << MERGES;
+        }
         for token in crossing {
             crossings.add(token);
-            if let (&[first, second, third], (point, 3)) = (token, decode(token, 0))
-                && pairs[pair([first, second])].min(pairs[pair([second, third])]) != NO_RANK
-            {
-                crossings.characters[point as usize] |= ONE_TOKEN;
+            if let (3, (point, 3)) = (token.len(), decode(token, 0)) {
+                let flags = &mut crossings.characters[point as usize];
+                *flags += (*flags >> MERGES & 1) << MERGES;
             }
         }
         crossings
@@ -201,11 +208,10 @@ impl Crossings {
     /// Returns the place of two adjacent characters.
     #[inline(always)]
     fn place(&self, before: u32, after: u32) -> Place {
-        let hash = hashed((before as u64) << 22 | after as u64);
+        let hash = ((before as u64) << 22 | after as u64).wrapping_mul(K0);
         // By other bits than those that `bits` takes.
-        let line = self
-            .regions
-            .place(region(before, after), (hash >> 11) as u32);
+        let region = region(before, after);
+        let line = self.regions.place(region, (hash >> 11) as u32);
         Place { line, hash }
     }
 
@@ -241,10 +247,10 @@ impl Crossings {
             || left & LEFT != 0 && (has(before, within(start)) || has(within(end), within(start)))
     }
 
-    /// Returns whether the three bytes of a character merge to one token.
+    /// Returns the number of tokens that the three bytes of a character merge to.
     #[inline(always)]
-    pub fn is_one_token(&self, point: u32) -> bool {
-        self.characters[point as usize] & ONE_TOKEN != 0
+    pub fn tokens_of(&self, point: u32) -> usize {
+        3 - (self.characters[point as u16 as usize] >> MERGES) as usize
     }
 }
 
@@ -297,16 +303,9 @@ impl Iterator for Segments<'_> {
             }
             (single, first, before) = (None, before, self.advance());
         }
-        Some(Segment {
-            end: self.at,
-            single,
-        })
+        let end = self.at;
+        Some(Segment { end, single })
     }
-}
-
-#[inline(always)]
-fn hashed(code: u64) -> u64 {
-    code.wrapping_mul(K0)
 }
 
 /// Returns the code of a character that a token begins or ends within, of which the token has this

@@ -29,6 +29,12 @@ pub trait Sink {
         ids.iter().for_each(|&id| self.push(id));
     }
 
+    /// Adds the first `count` of three ids.
+    #[inline(always)]
+    fn push_some(&mut self, ids: [u32; 3], count: usize) {
+        self.extend(&ids[..count]);
+    }
+
     /// Adds the id of a special token that is spelled from `start` to `end` of the text, in bytes.
     fn push_special(&mut self, id: u32, _start: usize, _end: usize) {
         self.push(id);
@@ -98,6 +104,12 @@ impl Sink for List {
         }
         self.len = len;
         count
+    }
+
+    #[inline(always)]
+    fn push_some(&mut self, ids: [u32; 3], count: usize) {
+        self.extend(&ids);
+        self.len -= 3 - count;
     }
 
     fn extend(&mut self, ids: &[u32]) {
@@ -237,6 +249,8 @@ mod tests {
             expected.extend(ids);
             list.put_recent(recent.find(key, key.hash()).into_iter());
             expected.extend(few);
+            list.push_some([round, 7, 8], 1 + round as usize % 3);
+            expected.extend(&[round, 7, 8][..1 + round as usize % 3]);
             list.push(round);
             expected.push(round);
         }

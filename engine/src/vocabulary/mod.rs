@@ -25,6 +25,9 @@ use crate::vocabulary::short_table::{Key, LONGEST, first_bytes};
 /// The greatest length of a string of spaces whose rank is at hand.
 const MOST_SPACES: usize = 128;
 
+/// The ranks of all strings of two bytes.
+pub type Pairs = [u32; 1 << 16];
+
 #[derive(Debug)]
 pub struct Vocabulary {
     table: Arc<RankTable>,
@@ -33,8 +36,7 @@ pub struct Vocabulary {
     /// The initial parts for merging.
     characters: Characters,
     crossings: Crossings,
-    /// Ranks of all strings of two bytes.
-    pairs: Box<[u32]>,
+    pairs: Box<Pairs>,
     /// A Bloom filter of all tokens: a word for each `PLACES` places of the short table. Most
     /// strings that merging looks up are not tokens, and the filter is small enough to stay in the
     /// processor's cache.
@@ -129,19 +131,14 @@ impl Vocabulary {
     pub fn push_character<S: Sink>(&self, bytes: &[u8], point: u32, sink: &mut S) {
         let id = |byte: u8| self.bytes[byte as usize];
         match *bytes {
-            [_, _, _] if self.crossings.is_one_token(point) => {
-                sink.push(self.characters.rank_of(point));
-            }
+            // Without branches, which would be unpredictable.
             [first, second, third] => {
-                let left = self.rank(bytes, 0, 2);
-                let right = self.rank(bytes, 1, 2);
-                if left == NO_RANK && right == NO_RANK {
-                    sink.extend(&[id(first), id(second), id(third)]);
-                } else if left <= right {
-                    sink.extend(&[left, id(third)]);
-                } else {
-                    sink.extend(&[id(first), right]);
-                }
+                let count = self.crossings.tokens_of(point);
+                let (left, right) = (self.rank(bytes, 0, 2), self.rank(bytes, 1, 2));
+                let one = [self.characters.rank_of(point), 0];
+                let two = [[id(first), right], [left, id(third)]][usize::from(left <= right)];
+                let [a, b] = [one, two, [id(first), id(second)]][count - 1];
+                sink.push_some([a, b, id(third)], count);
             }
             [_, _] if self.rank(bytes, 0, 2) != NO_RANK => sink.push(self.rank(bytes, 0, 2)),
             _ => bytes.iter().for_each(|&byte| sink.push(id(byte))),
@@ -237,8 +234,8 @@ fn byte_ranks(table: &RankTable) -> Box<[u32; 256]> {
     Box::new(std::array::from_fn(|byte| rank(byte as u8)))
 }
 
-fn pair_ranks(table: &RankTable) -> Box<[u32]> {
-    let mut pairs = vec![NO_RANK; 1 << 16].into_boxed_slice();
+fn pair_ranks(table: &RankTable) -> Box<Pairs> {
+    let mut pairs = Box::new([NO_RANK; 1 << 16]);
     for (token, id) in table.iter() {
         if let Ok(two) = token.try_into() {
             pairs[pair(two)] = id;

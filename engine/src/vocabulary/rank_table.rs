@@ -159,7 +159,7 @@ impl RankTable {
             let (token, key) = (self.tokens.get(i), self.tokens.key(i));
             let (bytes, hash) = match key.len() {
                 0 => (first_bytes(token), hash(token)),
-                _ => (key.low(), key.hash()),
+                _ => (key.low, key.hash()),
             };
             (self.short.place(bytes, hash), hash)
         })

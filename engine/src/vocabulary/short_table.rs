@@ -10,8 +10,9 @@ pub const LONGEST: usize = 15;
 /// Up to 15 bytes, padded with zeros, with their number in the last byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Key {
-    low: u64,
-    high: u64,
+    pub low: u64,
+    /// The upper four bits are free.
+    pub high: u64,
 }
 
 /// By length: the masks of a string's bytes in the two halves of 16 bytes, and what the upper half
@@ -49,21 +50,6 @@ impl Key {
             low: low & low_mask,
             high: high & high_mask | more,
         }
-    }
-
-    pub fn from_halves(low: u64, high: u64) -> Self {
-        Key { low, high }
-    }
-
-    #[inline(always)]
-    pub fn low(self) -> u64 {
-        self.low
-    }
-
-    /// Returns the upper half. Its upper four bits are free.
-    #[inline(always)]
-    pub fn high(self) -> u64 {
-        self.high
     }
 
     #[inline(always)]
