@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
-import importlib.resources
 import json
 import os
 from collections.abc import Callable
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,7 @@ Messages = list[dict[str, Any]]
 @cache
 def harmony() -> Any:
     """openai-harmony's encoding, from the table that the engine carries."""
-    folder = FOLDER / "harmony"
-    folder.mkdir(parents=True, exist_ok=True)
-    table = importlib.resources.files("bytepair_engine") / "data" / "o200k_base.tiktoken.gz"
-    (folder / "o200k_base.tiktoken").write_bytes(gzip.decompress(table.read_bytes()))
-    os.environ["TIKTOKEN_ENCODINGS_BASE"] = str(folder)
+    os.environ["TIKTOKEN_ENCODINGS_BASE"] = str(files("bytepair_engine") / "data")
     from openai_harmony import HarmonyEncodingName, load_harmony_encoding
 
     return load_harmony_encoding(HarmonyEncodingName.HARMONY_GPT_OSS)

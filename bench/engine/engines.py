@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import tempfile
 from collections.abc import Callable
-from gzip import decompress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -37,11 +35,8 @@ def engines_of(name: str) -> dict[str, dict[str, Work]]:
     if toktok := installed("toktok"):
         engines["count"]["toktok"] = lambda text: toktok.batch_count([text], name)
     if gigatoken := installed("gigatoken"):
-        with tempfile.TemporaryDirectory() as folder:
-            table = Path(folder) / f"{name}.tiktoken"
-            data = files("bytepair_engine") / "data" / f"{name}.tiktoken.gz"
-            table.write_bytes(decompress(data.read_bytes()))
-            peer = gigatoken.Tokenizer.from_tiktoken(str(table))
+        table = files("bytepair_engine") / "data" / f"{name}.tiktoken"
+        peer = gigatoken.Tokenizer.from_tiktoken(str(table))
         engines["list"]["gigatoken"] = peer.as_tiktoken().encode_ordinary
         engines["buffer"]["gigatoken"] = peer.encode
     if splintr := installed("splintr"):

@@ -44,7 +44,7 @@ def main() -> int:
     ratios = []
     for name in NAMES:
         scanned, peer = bytepair_engine.get_encoding(name), oracle(name)
-        file = Path(str(files("bytepair_engine") / "data" / f"{name}.tiktoken.gz"))
+        file = Path(str(files("bytepair_engine") / "data" / f"{name}.tiktoken"))
         pattern = f"(?:){scanned.pattern}"
         unknown = load_encoding(EncodingSpec(name=f"{name}-unknown", file=file, pattern=pattern))
         if unknown.splitter != "regex":

@@ -9,7 +9,6 @@ become tests.
 from __future__ import annotations
 
 import argparse
-import gzip
 import sys
 from pathlib import Path
 
@@ -47,9 +46,8 @@ def seeds(target: str) -> list[bytes]:
             for messages in (decoded, encoded)
         ]
     if target == "vocabulary":
-        packed = Path(bytepair_engine.__file__).parent / "data" / "r50k_base.tiktoken.gz"
-        table = gzip.decompress(packed.read_bytes())
-        lines = b"\n".join(table.split(b"\n")[:300])
+        table = Path(bytepair_engine.__file__).parent / "data" / "r50k_base.tiktoken"
+        lines = b"\n".join(table.read_bytes().split(b"\n")[:300])
         json = b'{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}'
         return [b"\0" + lines, b"\1" + json, b'\2{"config": {}, "vocab": []}', b"\3\x0a\x00"]
     return ["héllo <|endoftext|> 日本語 🙂".encode(), b"\x0b\x3b\x00", b"  \n\t1234567"]

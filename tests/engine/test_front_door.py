@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import gzip
 import pickle
 import subprocess
 import sys
@@ -199,8 +200,8 @@ def test_another_process_unpickles_an_equal_encoding(pickled: Encoding) -> None:
 
 def test_inspection_proposes_the_pattern_of_a_known_table(rank_file: Path, tmp_path: Path) -> None:
     known = tmp_path / "known.gz"
-    data = files("bytepair_engine") / "data" / "r50k_base.tiktoken.gz"
-    known.write_bytes(data.read_bytes())
+    data = files("bytepair_engine") / "data" / "r50k_base.tiktoken"
+    known.write_bytes(gzip.compress(data.read_bytes(), 1))
     found = inspect_file(EncodingSpec(name="known", file=known))
     assert 'pattern = "r50k_base"' in found.missing
     proposed = EncodingSpec(name="known", file=known, pattern="r50k_base")

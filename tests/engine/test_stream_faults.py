@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
@@ -42,8 +41,7 @@ Outcome = tuple[Any, str, tuple[Any, ...]]
 def with_pattern(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Encoding]:
     """Return the encoding with the tokens of r50k_base, a split pattern and the names above."""
     file = tmp_path_factory.mktemp("ranks") / "r50k_base.tiktoken"
-    data = (files("bytepair_engine") / "data" / f"{file.name}.gz").read_bytes()
-    file.write_bytes(gzip.decompress(data))
+    file.write_bytes((files("bytepair_engine") / "data" / file.name).read_bytes())
     specials = {special: 60_000 + i for i, special in enumerate(NAMES)}
 
     @cache

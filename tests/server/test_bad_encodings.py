@@ -3,7 +3,6 @@ encodings."""
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 from collections.abc import Callable
@@ -25,7 +24,7 @@ TABLES = Path(bytepair_engine.__file__).parent / "data"
 
 
 def table(name: str) -> bytes:
-    return gzip.decompress((TABLES / f"{name}.tiktoken.gz").read_bytes())
+    return (TABLES / f"{name}.tiktoken").read_bytes()
 
 
 GOOD, OTHER = table("r50k_base"), table("p50k_base")

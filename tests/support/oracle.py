@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import os
 from functools import cache
@@ -35,8 +34,8 @@ def set_cache_dir() -> None:
 def _cache_dir() -> TemporaryDirectory[str]:
     folder = TemporaryDirectory(prefix="bytepair-oracle-")
     for table in (files("bytepair_engine") / "data").iterdir():
-        if table.name.endswith(".tiktoken.gz"):
-            address = _TABLES + table.name.removesuffix(".gz")
+        if table.name.endswith(".tiktoken"):
+            address = _TABLES + table.name
             key = hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest()
-            (Path(folder.name) / key).write_bytes(gzip.decompress(table.read_bytes()))
+            (Path(folder.name) / key).write_bytes(table.read_bytes())
     return folder

@@ -20,7 +20,7 @@ from bytepair_tools.shared.declaration import declaration
 from support.sentencepiece_models import trained
 from support.tokenizer_json import framed, made, template
 
-RANKS = files("bytepair_engine") / "data" / "r50k_base.tiktoken.gz"
+RANKS = files("bytepair_engine") / "data" / "r50k_base.tiktoken"
 Capture = pytest.CaptureFixture[str]
 
 
@@ -237,7 +237,7 @@ def test_a_declaration_without_a_file_is_rejected() -> None:
 
 
 def test_long_values_are_shortened(capsys: Capture, tmp_path: Path) -> None:
-    file = tmp_path / "a.tiktoken.gz"
+    file = tmp_path / "a.tiktoken"
     file.write_bytes(RANKS.read_bytes())
     [found] = inspected(capsys, "--pattern", "(?:" + "a|" * 200 + "b)", str(file))
     assert found["steps"][0] == "split by (?:" + "a|" * 98 + "a…"

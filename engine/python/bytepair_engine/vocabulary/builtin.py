@@ -6,7 +6,6 @@ NOTICE.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +14,7 @@ from typing import Any, Final
 
 from bytepair_engine.backends.cores import Core
 from bytepair_engine.errors import VocabularyError
-from bytepair_engine.vocabulary.file import MAX_FILE_BYTES, check_sha256, rejection
+from bytepair_engine.vocabulary.file import check_sha256, rejection
 from bytepair_engine.vocabulary.patterns import PATTERNS
 from bytepair_engine.vocabulary.rank_table import TableFault
 
@@ -37,7 +36,7 @@ class Builtin:
     special_tokens: Mapping[str, int]
 
 
-#: The official hash of each table, uncompressed.
+#: The official hash of each table.
 SHA256: Final = {
     "r50k_base": "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930",
     "p50k_base": "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069",
@@ -102,16 +101,12 @@ def builtin_table(core: Core, name: str) -> Any:
     Raises:
         VocabularyError: The installed file is not the official one.
     """
-    resource = _DATA / f"{name}.tiktoken.gz"
-    remedy = "reinstall bytepair-engine: its files are damaged"
+    resource = _DATA / f"{name}.tiktoken"
     try:
-        packed = resource.read_bytes()
-        # The last four bytes are the size, so that the result is allocated once.
-        size = min(int.from_bytes(packed[-4:], "little"), MAX_FILE_BYTES)
-        data = zlib.decompress(packed, wbits=zlib.MAX_WBITS | 16, bufsize=size)
-    except (OSError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise VocabularyError(str(resource), reason, remedy) from error
+        data = resource.read_bytes()
+    except OSError as error:
+        remedy = "reinstall bytepair-engine: its files are damaged"
+        raise VocabularyError(str(resource), error.strerror or str(error), remedy) from error
     check_sha256(data, SHA256[name], str(resource))
     try:
         return core.parse_tiktoken(data)
