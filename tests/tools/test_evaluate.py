@@ -32,7 +32,7 @@ def encodings_of_every_kind(folder: Path) -> list[tuple[str, Encoding]]:
     """A named pattern, one that cannot be streamed, and pipelines that normalise text."""
     table = get_encoding("o200k_base")
     own = folder / "own.tiktoken"
-    ranks = Path(__file__).parents[2] / "engine/python/bytepair_engine/data/r50k_base.tiktoken.gz"
+    ranks = Path(__file__).parents[2] / "engine/python/bytepair_engine/data/r50k_base.tiktoken"
     own.write_bytes(ranks.read_bytes())
     model, file = folder / "tokenizer.model", folder / "made.json"
     model.write_bytes(trained("default"))
