@@ -7,8 +7,11 @@ import base64
 import gzip
 import hashlib
 import os
+import subprocess
+import sys
 from pathlib import Path
 
+import bytepair_engine
 import pytest
 from bytepair_engine import EncodingSpec, UnknownEncoding, VocabularyError, load_encoding
 from bytepair_engine.backends.cores import BackendName, resolve
@@ -153,6 +156,29 @@ def test_a_missing_file(tmp_path: Path) -> None:
     for file in (tmp_path / "no.tiktoken", tmp_path):
         with pytest.raises(VocabularyError, match=str(file)):
             load_encoding(EncodingSpec(name="v", file=file, pattern="gpt2"))
+
+
+def test_a_damaged_built_in_table_asks_for_a_new_installation(tmp_path: Path) -> None:
+    """No declaration has the hash of a built-in table."""
+    package = tmp_path / "bytepair_engine"
+    package.mkdir()
+    for part in Path(bytepair_engine.__file__).parent.iterdir():
+        (package / part.name).symlink_to(part)
+    (package / "data").unlink()
+    (package / "data").mkdir()
+    (package / "data" / "r50k_base.tiktoken").write_bytes(WHOLE)
+    for name, problem in {"r50k_base": "its sha256 is", "p50k_base": "No such file"}.items():
+        done = subprocess.run(
+            [sys.executable, "-c", f"import bytepair_engine as e; e.get_encoding({name!r})"],
+            cwd=tmp_path,
+            capture_output=True,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            text=True,
+            timeout=60,
+        )
+        last = done.stderr.splitlines()[-1]
+        assert f"{package}/data/{name}.tiktoken: {problem}" in last
+        assert last.endswith("; reinstall bytepair-engine: its files are damaged")
 
 
 def test_every_built_in_encoding_names_its_pattern(tmp_path: Path) -> None:

@@ -76,10 +76,8 @@ impl Slot {
     }
 
     pub fn key(&self) -> Key {
-        Key {
-            low: self.low,
-            high: self.high << 4 >> 4,
-        }
+        let (low, high) = (self.low, self.high << 4 >> 4);
+        Key { low, high }
     }
 
     /// Returns the number of ids.

@@ -233,6 +233,7 @@ impl Characters {
     /// Returns the id of a character up to U+FFFF; `NO_RANK` if it is no token.
     #[inline(always)]
     pub fn rank_of(&self, point: u32) -> u32 {
+        // Cut to 16 bits, so that no bounds are checked.
         self.ranks[point as u16 as usize]
     }
 }

@@ -134,6 +134,7 @@ impl Crossings {
             crossings.add(token);
             if let (3, (point, 3)) = (token.len(), decode(token, 0)) {
                 let flags = &mut crossings.characters[point as usize];
+                // If two of its bytes merge, the second merge makes it whole.
                 *flags += (*flags >> MERGES & 1) << MERGES;
             }
         }

@@ -102,12 +102,12 @@ def builtin_table(core: Core, name: str) -> Any:
         VocabularyError: The installed file is not the official one.
     """
     resource = _DATA / f"{name}.tiktoken"
+    remedy = "reinstall bytepair-engine: its files are damaged"
     try:
         data = resource.read_bytes()
     except OSError as error:
-        remedy = "reinstall bytepair-engine: its files are damaged"
         raise VocabularyError(str(resource), error.strerror or str(error), remedy) from error
-    check_sha256(data, SHA256[name], str(resource))
+    check_sha256(data, SHA256[name], str(resource), remedy)
     try:
         return core.parse_tiktoken(data)
     except TableFault as fault:

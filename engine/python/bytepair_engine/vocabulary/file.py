@@ -103,21 +103,24 @@ def rejection(fault: TableFault, source: str) -> VocabularyError:
     return VocabularyError(source, problem, remedy, line=fault.line)
 
 
-def check_sha256(data: bytes, expected: str | None, source: str) -> None:
+_RESTORE: Final = (
+    "restore the original file, or update sha256 in the declaration if the change is intended"
+)
+
+
+def check_sha256(data: bytes, expected: str | None, source: str, remedy: str = _RESTORE) -> None:
     """Raise VocabularyError if a file does not have the expected hash.
 
     Args:
         data: The content of the file, uncompressed.
         expected: 64 hexadecimal digits, optionally after "sha256:"; None for no check.
         source: The source that the error names.
+        remedy: What the error says to do.
     """
     if expected is None:
         return
     actual = hashlib.sha256(data).hexdigest()
     if actual != expected.removeprefix("sha256:").lower():
         raise VocabularyError(
-            source,
-            f"its sha256 is {actual}, and {expected} was expected",
-            "restore the original file, or update sha256 in the declaration if the change is "
-            "intended",
+            source, f"its sha256 is {actual}, and {expected} was expected", remedy
         )
