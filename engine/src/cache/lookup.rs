@@ -5,6 +5,7 @@ use crate::cache::recent::{Recent, Slot};
 use crate::cache::segments::Seen;
 use crate::cache::{Cache, Entry, MAX_IDS};
 use crate::merge::Merger;
+use crate::merge::blocks::{BlockSegments, ends_in_block};
 use crate::merge::segments::{Segments, starts_wide};
 use crate::output::{Ids, MAX_RECENT, Sink};
 use crate::vocabulary::Vocabulary;
@@ -77,9 +78,13 @@ impl Lookup<'_> {
             if self.put_cached(piece, key, hash, sink) {
                 return;
             }
-            let mut segments = Segments::of(self.vocabulary.crossings(), piece);
-            if let Some(first) = segments.next().filter(|first| first.end < piece.len()) {
-                self.encode_wide(piece, (key, hash), (first, segments), sink);
+            let (crossings, known) = (self.vocabulary.crossings(), (key, hash));
+            let was_put = if ends_in_block(piece) {
+                self.put_segments(piece, known, BlockSegments::of(crossings, piece), sink)
+            } else {
+                self.put_segments(piece, known, Segments::of(crossings, piece), sink)
+            };
+            if was_put {
                 return;
             }
         }

@@ -6,7 +6,7 @@ use crate::cache::lookup::Lookup;
 use crate::cache::recent::Slot;
 use crate::cache::{Entry, MAX_PIECE_BYTES};
 use crate::cancel;
-use crate::merge::segments::{Segment, Segments};
+use crate::merge::segments::Segment;
 use crate::output::Sink;
 use crate::vocabulary::hash;
 use crate::vocabulary::short_table::{Key, LONGEST};
@@ -44,22 +44,26 @@ impl Seen {
 }
 
 impl Lookup<'_> {
-    /// Encodes a pre-token of several segments that is not cached. No token crosses their ends, so
-    /// it is no token, and merging it is merging them.
-    pub fn encode_wide<S: Sink>(
+    /// Encodes a pre-token that is not cached if it has several segments. Returns whether it has. No
+    /// token crosses their ends, so it is no token, and merging it is merging them.
+    #[inline(never)]
+    pub fn put_segments<S: Sink>(
         &mut self,
         piece: &[u8],
         (key, hash): (Option<Key>, u64),
-        segments: (Segment, Segments),
+        mut segments: impl Iterator<Item = Segment>,
         sink: &mut S,
-    ) {
+    ) -> bool {
+        let Some(first) = segments.next().filter(|first| first.end < piece.len()) else {
+            return false;
+        };
         if piece.len() > MAX_PIECE_BYTES || !self.seen.add(hash) {
-            self.encode_segments(piece, segments, sink);
-            return;
+            self.encode_segments(piece, first, segments, sink);
+            return true;
         }
         let mut ids = std::mem::take(self.ids);
         ids.0.clear();
-        self.encode_segments(piece, segments, &mut ids);
+        self.encode_segments(piece, first, segments, &mut ids);
         sink.extend(&ids.0);
         match key.map(|key| (Slot::new(key, &ids.0), Entry::new(key, &ids.0))) {
             None => self.cache.long.insert(piece, hash, &ids.0),
@@ -67,13 +71,15 @@ impl Lookup<'_> {
             Some((slot, _)) => self.remember(slot, hash),
         }
         *self.ids = ids;
+        true
     }
 
     /// Passes the ids of each segment to `sink`.
     fn encode_segments<S: Sink>(
         &mut self,
         piece: &[u8],
-        (mut segment, mut rest): (Segment, Segments),
+        mut segment: Segment,
+        mut rest: impl Iterator<Item = Segment>,
         sink: &mut S,
     ) {
         let mut start = 0;

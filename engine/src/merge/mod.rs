@@ -5,6 +5,7 @@
 //! are merged in overlapping windows, which are joined at a common token. `docs/algorithms.md`
 //! proves that one common token is enough.
 
+pub mod blocks;
 mod heap;
 pub mod initial;
 pub mod segments;
@@ -113,6 +114,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::merge::blocks::BlockSegments;
     use crate::merge::segments::Segments;
     use crate::output::Ids;
     use crate::vocabulary::rank_table::{MAX_ID, RankTable};
@@ -133,13 +135,15 @@ mod tests {
 
     /// Characters with common bytes, characters that occur before words, and an overlong "é" that
     /// is not UTF-8.
-    const WIDE: [&[u8]; 14] = [
+    const WIDE: [&[u8]; 16] = [
         "あ".as_bytes(),
         "い".as_bytes(),
         "ぁ".as_bytes(),
         "아".as_bytes(),
         "ก".as_bytes(),
         "ข".as_bytes(),
+        "ค".as_bytes(),
+        "क".as_bytes(),
         "é".as_bytes(),
         "è".as_bytes(),
         "д".as_bytes(),
@@ -214,13 +218,19 @@ mod tests {
         let mut random = Rng::with_seed(11);
         let (mut openings, mut segments) = ([0; 4], [0; 2]);
         for _ in 0..if cfg!(miri) { 3 } else { 3_000 } {
-            let kinds = &WIDE[..1 + random.usize(..WIDE.len())];
+            let kinds = &WIDE[random.usize(..WIDE.len())..];
+            let kinds = &kinds[..1 + random.usize(..kinds.len())];
             let vocabulary = hostile(&mut random, kinds);
+            let tokens = vocabulary.table().iter().map(|(token, _)| token);
+            let long: Vec<_> = tokens.filter(|token| token.len() > 9).collect();
             let mut merger = Merger::default();
             for _ in 0..8 {
                 let most = if random.usize(..4) == 0 { 40 } else { 8 };
                 let len = 1 + random.usize(..most);
                 let mut piece = text(&mut random, kinds, len);
+                if let Some(token) = random.choice(&long) {
+                    piece.extend_from_slice(token);
+                }
                 // Windows may be cut at any byte.
                 piece.drain(..random.usize(..3).min(piece.len() - 1));
                 piece.truncate(piece.len() - random.usize(..3).min(piece.len() - 1));
@@ -237,8 +247,13 @@ mod tests {
                 merger.ids.clear();
                 merger.merge_windows(&vocabulary, &piece, 16);
                 assert_eq!(merger.ids, expected, "windows: {piece:?}");
+                let crossings = vocabulary.crossings();
+                let found = match random.usize(..2) {
+                    0 => Segments::of(crossings, &piece).collect::<Vec<_>>(),
+                    _ => BlockSegments::of(crossings, &piece).collect(),
+                };
                 let (mut ids, mut start) = (Ids::default(), 0);
-                for segment in Segments::of(vocabulary.crossings(), &piece) {
+                for segment in found {
                     let bytes = &piece[start..segment.end];
                     match segment.single {
                         Some(point) => vocabulary.push_character(bytes, point, &mut ids),

@@ -8,9 +8,11 @@
 //! one byte or a token that occurs at its place, so no part crosses from x to y. Which merges x
 //! has, and in which order, thus depends on parts of x alone; and the same for y. ∎
 //!
-//! The two characters on either side of a place tell whether such a token may exist.
+//! The two characters on either side of a place tell whether such a token may exist. `blocks` has the
+//! scripts in which three must be looked at.
 
 use crate::merge::NO_RANK;
+use crate::merge::blocks::{BLOCKS_END, Blocks, common_block};
 use crate::merge::initial::{character, is_trailing};
 use crate::vocabulary::Pairs;
 use crate::vocabulary::hash::K0;
@@ -26,9 +28,8 @@ pub struct Crossings {
     regions: Regions<REGIONS>,
     /// The flags and the number below, by the lower 16 bits of the code point.
     characters: Box<[u8; 1 << 16]>,
-    /// Two bits for two adjacent characters of one block of 128 code points before `BLOCKS_END`:
-    /// whether a token contains them, and whether one is just these two. A row for each first one.
-    blocks: Box<[[u64; 4]]>,
+    /// Where it may between two characters of one block, which the others do not tell.
+    pub(super) blocks: Blocks,
 }
 
 /// A cache line.
@@ -63,18 +64,19 @@ impl Place {
 /// A token begins within the character before this one and contains this one.
 const ENTERED: u8 = 1;
 
-/// A token contains this character, or begins within it, and ends within the next one.
-const LEFT: u8 = 1 << 1;
+/// Returns the flag of a token that contains this character, or begins within it, and ends within
+/// the next one, of which it contains the first byte. Bytes of different scripts may share a flag.
+#[inline(always)]
+fn left(lead: u8) -> u8 {
+    1 << (2 + lead % 4)
+}
 
 /// The shift of the number of merges of the three bytes of the character.
 const MERGES: u32 = 6;
 
 /// The first code points that take three bytes, and four.
-const THREE_BYTES: u32 = 0x800;
+pub(super) const THREE_BYTES: u32 = 0x800;
 const FOUR_BYTES: u32 = 1 << 16;
-
-/// The first code point that has no bits in `blocks`.
-const BLOCKS_END: u32 = 0x1100;
 
 /// Number of regions of the filter: a block of 128 code points up to U+FFFF each, and all others.
 const REGIONS: usize = 513;
@@ -87,7 +89,7 @@ fn region(before: u32, after: u32) -> usize {
 }
 
 /// The code of bytes that are not one character.
-const OTHER: u32 = 1 << 21;
+pub(super) const OTHER: u32 = 1 << 21;
 
 /// One segment: where it ends, and its character if it is a single one of at most three bytes.
 pub struct Segment {
@@ -121,7 +123,7 @@ impl Crossings {
             filter: vec![Line::default(); lines].into_boxed_slice(),
             regions,
             characters: Box::new([0; 1 << 16]),
-            blocks: vec![[0; 4]; (BLOCKS_END - THREE_BYTES) as usize].into_boxed_slice(),
+            blocks: Blocks::of(&counts),
         };
         let points = (0u32..).zip(&mut crossings.characters[..]);
         for (point, flags) in points.skip(THREE_BYTES as usize) {
@@ -138,6 +140,15 @@ impl Crossings {
                 *flags += (*flags >> MERGES & 1) << MERGES;
             }
         }
+        for before in THREE_BYTES..BLOCKS_END {
+            for after in before & !127..(before | 127) + 1 {
+                let end = 0x80 | before as u8 & 0x3f;
+                if crossings.crosses_within(before, after, end, 0xe0) {
+                    let near = [OTHER, before, after, OTHER];
+                    crossings.blocks.add(before as usize / 128, near);
+                }
+            }
+        }
         crossings
     }
 
@@ -152,27 +163,25 @@ impl Crossings {
             let (after, len) = decode(token, at);
             match (begins_within, after == OTHER) {
                 (true, true) => {
-                    let last = token[at - 1];
-                    let ending_so = self.characters.iter_mut().skip(last as usize & 0x3f);
-                    ending_so.step_by(64).for_each(|flags| *flags |= LEFT);
-                    self.insert(self.place(within(last), within(lead)));
+                    let last = token[at - 1] as usize & 0x3f;
+                    let ending_so = self.characters.iter_mut().skip(last).step_by(64);
+                    ending_so.for_each(|flags| *flags |= left(lead));
                 }
                 (true, false) if after < OTHER => {
                     self.characters[after as u16 as usize] |= ENTERED;
                     self.insert(self.place(within(token[at - 1]), after));
                 }
                 (false, true) if before < OTHER => {
-                    self.characters[before as u16 as usize] |= LEFT;
-                    self.insert(self.place(before, within(lead)));
+                    self.characters[before as u16 as usize] |= left(lead);
                 }
                 (false, false) if before < OTHER && after < OTHER => {
                     let last = decode(token, at + len).0;
-                    let two = self.place(before, after);
-                    self.insert(two);
-                    self.insert(two.with(first, last));
-                    if let Some((row, word, shift)) = self.in_block(before, after) {
-                        let alone = first & last == OTHER;
-                        self.blocks[row][word] |= (1 | u64::from(alone) << 1) << shift;
+                    if let Some(block) = common_block(before, after) {
+                        self.blocks.add(block, [first, before, after, last]);
+                    } else {
+                        let two = self.place(before, after);
+                        self.insert(two);
+                        self.insert(two.with(first, last));
                     }
                 }
                 _ => {}
@@ -198,14 +207,6 @@ impl Crossings {
         !self.filter[place.line].0[word] & bits == 0
     }
 
-    /// Returns the row, word and shift of two characters in `blocks`; None if it lacks them.
-    #[inline(always)]
-    fn in_block(&self, before: u32, after: u32) -> Option<(usize, usize, u32)> {
-        let row = before.wrapping_sub(THREE_BYTES) as usize;
-        let is_known = row < self.blocks.len() && (before ^ after) < 128;
-        is_known.then_some((row, after as usize >> 5 & 3, after % 32 * 2))
-    }
-
     /// Returns the place of two adjacent characters.
     #[inline(always)]
     fn place(&self, before: u32, after: u32) -> Place {
@@ -223,29 +224,27 @@ impl Crossings {
     fn may_cross(&self, piece: &[u8], at: usize, [first, before, after, last]: [u32; 4]) -> bool {
         // Yes is always right. After a space it is the usual answer, and costs most to find.
         let is_after_space = before == u32::from(b' ');
-        if is_after_space || (before | after) >= OTHER || (before | after) < THREE_BYTES {
+        if is_after_space || (before | after) >= OTHER || (before | after) < BLOCKS_END {
             return true;
         }
         let two = self.place(before, after);
         let has = |first, last| self.has(two.with(first, last));
-        let known = self
-            .in_block(before, after)
-            .map(|(row, word, shift)| self.blocks[row][word] >> shift & 3);
         // The last tests have no branches, which would be unpredictable.
-        if known.map_or_else(|| self.has(two), |bits| bits != 0)
-            && (known.map_or_else(|| has(OTHER, OTHER), |bits| bits == 3)
-                || has(first, OTHER) | has(OTHER, last) | has(first, last))
+        if self.has(two)
+            && (has(OTHER, OTHER) || has(first, OTHER) | has(OTHER, last) | has(first, last))
         {
             return true;
         }
-        let [left, entered] = [before, after].map(|point| self.characters[point as u16 as usize]);
-        if left & LEFT | entered & ENTERED == 0 {
-            return false;
-        }
-        let (end, start) = (piece[at - 1], piece[at]);
-        let has = |before, after| self.has(self.place(before, after));
-        entered & ENTERED != 0 && has(within(end), after)
-            || left & LEFT != 0 && (has(before, within(start)) || has(within(end), within(start)))
+        self.crosses_within(before, after, piece[at - 1], piece[at])
+    }
+
+    /// Returns whether a token may cross between two characters that begins or ends within one of
+    /// them. `end` is the last byte of the first one, `start` the first byte of the other.
+    #[inline(always)]
+    fn crosses_within(&self, before: u32, after: u32, end: u8, start: u8) -> bool {
+        let [flags, entered] = [before, after].map(|point| self.characters[point as u16 as usize]);
+        let is_entered = || self.has(self.place(within(end), after));
+        flags & left(start) != 0 || entered & ENTERED != 0 && is_entered()
     }
 
     /// Returns the number of tokens that the three bytes of a character merge to.
@@ -309,8 +308,7 @@ impl Iterator for Segments<'_> {
     }
 }
 
-/// Returns the code of a character that a token begins or ends within, of which the token has this
-/// byte next to another character.
+/// Returns the code of a character that a token begins within, with this as its last byte.
 #[inline(always)]
 fn within(byte: u8) -> u32 {
     OTHER | byte as u32
@@ -319,7 +317,7 @@ fn within(byte: u8) -> u32 {
 /// Returns the code point and the length of a character at `start`; (`OTHER`, 1) for anything else,
 /// and at the end.
 #[inline(always)]
-fn decode(text: &[u8], start: usize) -> (u32, usize) {
+pub(super) fn decode(text: &[u8], start: usize) -> (u32, usize) {
     match (character(text, start), text.get(start)) {
         ((point, len @ 2..), _) => (point as u32, len),
         (_, Some(&byte @ ..0x80)) => (byte as u32, 1),
