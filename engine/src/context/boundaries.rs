@@ -209,7 +209,7 @@ fn next_char(text: &str, at: usize) -> Option<char> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::split::tests::HARD;
+    use crate::split::tests::{HARD, random_text};
     use fastrand::Rng;
 
     fn whole(text: &str) -> Excerpt<'_> {
@@ -231,8 +231,7 @@ mod tests {
                     _ => HARD[random.usize(..HARD.len())],
                 })
                 .collect();
-            let parts = random.usize(..30);
-            let text: String = (0..parts).map(|_| few[random.usize(..few.len())]).collect();
+            let text = random_text(&mut random, &few, 30);
             for ends in [breaks::graphemes, breaks::words, breaks::sentences] {
                 let all = ends(&text);
                 let places = text.char_indices().map(|(place, _)| place);

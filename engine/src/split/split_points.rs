@@ -48,7 +48,7 @@ fn separates(behind: Seen, ahead: Seen) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{HARD, PUBLISHED};
+    use super::super::tests::{HARD, PUBLISHED, random_text};
     use super::*;
     use fastrand::Rng;
 
@@ -92,11 +92,7 @@ mod tests {
     fn random_hard_texts_can_be_cut_at_their_split_points() {
         let mut random = Rng::with_seed(20_261_121);
         for _ in 0..if cfg!(miri) { 5 } else { 3_000 } {
-            let parts = 2 + random.usize(..30);
-            let text: String = (0..parts)
-                .map(|_| HARD[random.usize(..HARD.len())])
-                .collect();
-            check(&text);
+            check(&random_text(&mut random, HARD, 32));
         }
     }
 

@@ -1,4 +1,5 @@
 use super::{Cursor, Regex};
+use crate::split::tests::random_text;
 use fastrand::Rng;
 
 /// Returns the pieces, and the largest number of steps.
@@ -74,10 +75,7 @@ fn memoization_does_not_change_the_pieces() {
     for &(pattern, _, _) in HOSTILE {
         let regex = Regex::new(pattern).expect("a supported pattern");
         for _ in 0..rounds {
-            let parts = random.usize(..9);
-            let text: String = (0..parts)
-                .map(|_| units[random.usize(..units.len())])
-                .collect();
+            let text = random_text(&mut random, &units, 9);
             let ends = |remember: bool| {
                 let mut cursor = Cursor::default();
                 cursor.reset(&regex);
