@@ -250,7 +250,7 @@ fn fill_block<F: Family, I: InstructionSet>(
 fn number_starts<F: Family>(number: u64) -> u64 {
     let mut starts = number & !(number << 1);
     match F::RULES.digits {
-        0 => starts,
+        usize::MAX => starts,
         1 => number,
         digits => {
             let mut whole = number;

@@ -5,6 +5,8 @@
 //! pattern sees the end of its segment as the end of the text.
 
 use super::class::*;
+use super::piece::whitespace_end;
+use super::rules::Llama3;
 
 const PUNCTUATION_OR_SYMBOL: ClassSet = ClassSet::of(&[PUNCTUATION, SYMBOL]);
 const LINE_ENDS: ClassSet = ClassSet::of(&[NEWLINE]);
@@ -72,28 +74,9 @@ impl Segment<'_> {
         if end > body {
             return Some(self.run(end, LINE_ENDS));
         }
-        self.whitespace_end(start)
-    }
-
-    /// Matches `\s*[\r\n]+|\s+(?!\S)|\s+`.
-    fn whitespace_end(&self, start: usize) -> Option<usize> {
-        let (mut end, mut last, mut after_newline) = (start, start, start);
-        while let Some(seen) = self.at(end).filter(|seen| WHITESPACE.has(seen.class)) {
-            last = end;
-            end += seen.len;
-            if seen.class == NEWLINE {
-                after_newline = end;
-            }
-        }
-        if end == start {
-            None
-        } else if after_newline > start {
-            Some(after_newline)
-        } else if last == start || self.at(end).is_none() {
-            Some(end)
-        } else {
-            Some(last)
-        }
+        // No white space is of another kind, so it splits as in Llama 3.
+        let end = whitespace_end::<Llama3>(self.text, start, |end| self.at(end).is_none());
+        (end > start).then_some(end)
     }
 }
 

@@ -11,28 +11,23 @@ pub const UPPERISH: ClassSet = ClassSet::of(&[UPPER, CASELESS, MARK]);
 const SHARED: ClassSet = ClassSet::of(&[CASELESS, MARK]);
 pub const LOWERISH: ClassSet = ClassSet::of(&[LOWER, CASELESS, MARK]);
 const NEVER_PREFIX: ClassSet = ClassSet::of(&[NEWLINE, UPPER, LOWER, CASELESS, NUMBER]);
-const NUMBERS: ClassSet = ClassSet::of(&[NUMBER]);
 
 /// Returns the end of the pre-token that starts at byte `start` of `text`.
 ///
 /// `start` must be below the length and at a character boundary. The result is greater than
 /// `start`.
 pub fn piece_end<F: Family>(text: &[u8], start: usize) -> usize {
-    let rules = F::RULES;
     let Some(first) = char_at(text, start) else {
         return start;
     };
-    if matches!(
-        rules.contraction,
-        Contraction::Leading | Contraction::LeadingExact
-    ) && let Some(end) = contraction_end::<F>(text, start)
+    let contraction = match F::RULES.contraction {
+        Contraction::Leading | Contraction::LeadingExact => contraction_end::<F>(text, start),
+        Contraction::Trailing | Contraction::None => None,
+    };
+    if let Some(end) = contraction
+        .or_else(|| word_end::<F>(text, start, first))
+        .or_else(|| number_end::<F>(text, start, first))
     {
-        return end;
-    }
-    if let Some(end) = word_end::<F>(text, start, first) {
-        return end;
-    }
-    if let Some(end) = number_end::<F>(text, start, first) {
         return end;
     }
     let body = start + (first.code_point == 0x20) as usize;
@@ -40,7 +35,7 @@ pub fn piece_end<F: Family>(text: &[u8], start: usize) -> usize {
     if end > body {
         return tail_end::<F>(text, end);
     }
-    whitespace_end::<F>(text, start)
+    whitespace_end::<F>(text, start, |end| end == text.len())
 }
 
 /// Matches `'s`, `'t`, `'re`, `'ve`, `'m`, `'ll` or `'d` at `start`.
@@ -122,14 +117,10 @@ fn number_end<F: Family>(text: &[u8], start: usize, first: Seen) -> Option<usize
     let spaced = F::RULES.prefix == Prefix::Space && first.code_point == 0x20;
     let body = start + spaced as usize;
     let mut end = body;
-    if F::RULES.digits == 0 {
-        end = run_end(text, body, NUMBERS);
-    } else {
-        for _ in 0..F::RULES.digits {
-            match char_at(text, end) {
-                Some(seen) if seen.class == NUMBER => end += seen.len,
-                _ => break,
-            }
+    for _ in 0..F::RULES.digits {
+        match char_at(text, end) {
+            Some(seen) if seen.class == NUMBER => end += seen.len,
+            _ => break,
         }
     }
     (end > body).then_some(end)
@@ -147,8 +138,13 @@ fn tail_end<F: Family>(text: &[u8], mut end: usize) -> usize {
     end
 }
 
-/// Matches those of `\s*[\r\n]+|\s+(?!\S)|\s+` that the pattern has.
-fn whitespace_end<F: Family>(text: &[u8], start: usize) -> usize {
+/// Matches those of `\s*[\r\n]+|\s+(?!\S)|\s+` that the pattern has, up to where the text, or the
+/// part of it that the pattern sees, `ends_at`. Returns `start` if no white space is there.
+pub fn whitespace_end<F: Family>(
+    text: &[u8],
+    start: usize,
+    ends_at: impl Fn(usize) -> bool,
+) -> usize {
     let mut end = start;
     let mut after_newline = start;
     let mut last = start;
@@ -161,7 +157,7 @@ fn whitespace_end<F: Family>(text: &[u8], start: usize) -> usize {
             after_newline = end;
         }
     }
-    let at_end = end == text.len();
+    let at_end = ends_at(end);
     if at_end && F::RULES.whole_end {
         end
     } else if F::RULES.newlines && after_newline > start {

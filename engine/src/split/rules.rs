@@ -50,7 +50,7 @@ pub struct Rules {
     pub contraction: Contraction,
     pub prefix: Prefix,
     pub word: Word,
-    /// Maximum number of characters of a number; 0 for no maximum.
+    /// Maximum number of characters of a number; `usize::MAX` for no maximum.
     pub digits: usize,
     pub tail: Tail,
     /// Whether `\s*[\r\n]+` comes before the other white space alternatives.
@@ -77,7 +77,7 @@ impl Family for Gpt2 {
         contraction: Contraction::LeadingExact,
         prefix: Prefix::Space,
         word: Word::Letters,
-        digits: 0,
+        digits: usize::MAX,
         tail: Tail::None,
         newlines: false,
         whole_end: false,
