@@ -123,17 +123,16 @@ impl Memo {
             Some((_, &end)) if at < end => return (Some(end), at),
             _ => {}
         }
-        match runs.range(at..).next() {
-            Some((&start, _)) => (None, start),
-            None => (None, usize::MAX),
-        }
+        let next = runs.range(at..).next();
+        (None, next.map_or(usize::MAX, |(&start, _)| start))
     }
 
-    /// Records that the run of `set` from `at` ends at `end`, and joins it with a known run from
-    /// `end`.
-    pub fn keep_run(&mut self, set: u32, at: usize, end: usize) {
+    /// Records that the run of `set` from `at` ends at `end`, or where a known run from `end` does.
+    /// Returns the end.
+    pub fn keep_run(&mut self, set: u32, at: usize, end: usize) -> usize {
         let runs = self.runs.entry(set).or_default();
         let end = runs.remove(&end).unwrap_or(end);
         runs.insert(at, end);
+        end
     }
 }

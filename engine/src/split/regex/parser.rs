@@ -2,12 +2,10 @@
 //!
 //! Syntax that is not certain to mean the same here is rejected.
 
-use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
-
 use super::ast::{Assertion, Node, alternation, concat};
 use super::case::{CasedSets, misread_branches};
 use super::class_parser;
-use super::property::single;
+use super::property::{parsed, single};
 use crate::split::PatternFault;
 
 #[derive(Clone, Copy, Default)]
@@ -111,12 +109,8 @@ impl Parser<'_> {
             '(' => self.group(flags),
             '[' => class_parser::set(self, flags).map(Node::Class),
             '\\' => self.escape(flags),
-            '.' if flags.dot_all => Ok(Node::Class(everything())),
-            '.' => {
-                let mut class = everything();
-                class.difference(&single('\n'));
-                Ok(Node::Class(class))
-            }
+            '.' if flags.dot_all => Ok(Node::Class(parsed("(?s:.)"))),
+            '.' => Ok(Node::Class(parsed("."))),
             '^' if flags.multi_line => assertion(Assertion::LineStart),
             '^' => assertion(Assertion::Start),
             '$' if flags.multi_line => assertion(Assertion::LineEnd),
@@ -154,8 +148,4 @@ impl Parser<'_> {
         self.at += 1;
         Ok(Node::Assertion(assertion))
     }
-}
-
-pub fn everything() -> ClassUnicode {
-    ClassUnicode::new([ClassUnicodeRange::new('\0', char::MAX)])
 }

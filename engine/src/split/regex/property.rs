@@ -54,7 +54,8 @@ pub fn perl(letter: char) -> ClassUnicode {
     parsed(&format!("\\{letter}"))
 }
 
-fn parsed(class: &str) -> ClassUnicode {
+/// Returns the set that a class of `regex-syntax` stands for.
+pub fn parsed(class: &str) -> ClassUnicode {
     let hir = regex_syntax::parse(class).expect("a class that regex-syntax knows");
     match hir.kind() {
         HirKind::Class(Class::Unicode(set)) => set.clone(),

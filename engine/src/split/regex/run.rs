@@ -102,10 +102,6 @@ impl Matcher {
         let stop = from.min(text.len());
         let reached = chars.run_until(text, end, stop);
         self.steps += (reached - end) as u64;
-        self.memo.keep_run(set, end, reached);
-        match self.memo.run_end(set, end) {
-            (Some(whole), _) => whole,
-            (None, _) => reached,
-        }
+        self.memo.keep_run(set, end, reached)
     }
 }
