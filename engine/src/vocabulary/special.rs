@@ -1,8 +1,9 @@
 //! Search for special tokens in text: the leftmost match of a set, and the longest at one position.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, Anchored, Input, MatchKind, StartKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Anchored, Input, Match, MatchKind, StartKind};
 use memchr::memmem::Finder;
 
 /// A compiled set of strings to search for.
@@ -19,14 +20,6 @@ pub struct SpecialSet {
 struct Known {
     ids: Vec<u32>,
     search: Arc<Search>,
-}
-
-/// The position of a member in a text, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
-    pub start: usize,
-    pub end: usize,
-    index: usize,
 }
 
 impl SpecialSet {
@@ -68,7 +61,7 @@ impl SpecialSet {
     /// Returns the first member of the set in `text` and its start in bytes; None if there is none.
     pub fn first(&self, text: &str) -> Option<(&str, usize)> {
         let found = self.search.as_ref()?.find(text.as_bytes(), 0)?;
-        Some((&self.names[found.index], found.start))
+        Some((&self.names[found.pattern().as_usize()], found.start()))
     }
 
     /// Returns whether a member occurs in `data`, which may be text cut at any byte.
@@ -77,11 +70,12 @@ impl SpecialSet {
         search.is_some_and(|search| search.find(data, 0).is_some())
     }
 
-    /// Returns the first special token at or after byte `from`, and its id; None if there is none.
-    pub fn next_known(&self, text: &str, from: usize) -> Option<(Found, u32)> {
+    /// Returns where the first special token at or after byte `from` is, in bytes, and its id; None
+    /// if there is none.
+    pub fn next_known(&self, text: &str, from: usize) -> Option<(Range<usize>, u32)> {
         let known = self.known.as_ref()?;
         let found = known.search.find(text.as_bytes(), from)?;
-        Some((found, known.ids[found.index]))
+        Some((found.range(), known.ids[found.pattern().as_usize()]))
     }
 }
 
@@ -127,24 +121,16 @@ impl Search {
         Some(Search { automaton, prefix })
     }
 
-    fn find(&self, text: &[u8], from: usize) -> Option<Found> {
-        let to_found = |m: aho_corasick::Match| Found {
-            start: m.start(),
-            end: m.end(),
-            index: m.pattern().as_usize(),
-        };
+    fn find(&self, text: &[u8], from: usize) -> Option<Match> {
         let Some(prefix) = &self.prefix else {
-            return self
-                .automaton
-                .find(Input::new(text).range(from..))
-                .map(to_found);
+            return self.automaton.find(Input::new(text).range(from..));
         };
         let mut at = from;
         loop {
             at += prefix.find(&text[at..])?;
             let here = Input::new(text).range(at..).anchored(Anchored::Yes);
             if let Some(found) = self.automaton.find(here) {
-                return Some(to_found(found));
+                return Some(found);
             }
             at += 1;
         }
