@@ -51,15 +51,14 @@ impl Vocabulary {
     pub fn new(table: Arc<RankTable>) -> Self {
         let pairs = pair_ranks(&table);
         let wide: Vec<(&[u8], u32)> = table.wide().collect();
+        let rank = |token: &[u8]| table.id_of(token).unwrap_or(NO_RANK);
         let mut vocabulary = Vocabulary {
-            bytes: byte_ranks(&table),
+            bytes: Box::new(std::array::from_fn(|byte| rank(&[byte as u8]))),
             characters: Characters::of(&table, &wide, &pairs),
             crossings: Crossings::of(&wide, &pairs),
             pairs,
             filter: filter(&table),
-            spaces: std::array::from_fn(|len| {
-                table.id_of(&[b' '; MOST_SPACES][..len]).unwrap_or(NO_RANK)
-            }),
+            spaces: std::array::from_fn(|len| rank(&[b' '; MOST_SPACES][..len])),
             unreachable: HashSet::new(),
             table: Arc::clone(&table),
         };
@@ -227,11 +226,6 @@ fn filter(table: &RankTable) -> Box<[u64]> {
         filter[place / PLACES] |= filter_bits(hash);
     }
     filter
-}
-
-fn byte_ranks(table: &RankTable) -> Box<[u32; 256]> {
-    let rank = |byte| table.id_of(&[byte]).unwrap_or(NO_RANK);
-    Box::new(std::array::from_fn(|byte| rank(byte as u8)))
 }
 
 fn pair_ranks(table: &RankTable) -> Box<Pairs> {

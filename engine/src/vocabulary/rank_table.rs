@@ -44,11 +44,6 @@ impl Tokens {
         if i == 0 { 0 } else { self.ends[i - 1] as usize }
     }
 
-    fn push(&mut self, token: &[u8]) {
-        self.bytes.extend_from_slice(token);
-        self.finish();
-    }
-
     /// Ends the string that consists of the bytes since the last one.
     fn finish(&mut self) {
         self.ends.push(self.bytes.len() as u32);
@@ -250,11 +245,10 @@ impl Builder {
     /// Makes the table after the last token was read, or reading failed: a duplicate before that
     /// takes precedence.
     fn build(self, read: Result<(), Fault>) -> Result<RankTable, TableFault> {
-        let increasing = self.ids.windows(2).all(|pair| pair[0] < pair[1]);
-        let repeated_id = if increasing {
-            None
-        } else {
-            first_repeated(&self.ids)
+        let increasing = self.ids.is_sorted_by(|id, next| id < next);
+        let repeated_id = match increasing {
+            true => None,
+            false => first_repeated(&self.ids),
         };
         let (table, repeated_token) = self.index();
         let fault = match (repeated_token, repeated_id) {
@@ -271,15 +265,9 @@ impl Builder {
         if increasing {
             return Ok(table);
         }
-        let RankTable { tokens, ids, .. } = table;
-        let mut order: Vec<usize> = (0..ids.len()).collect();
-        order.sort_by_key(|&i| ids[i]);
-        let mut sorted = Builder::default();
-        for i in order {
-            sorted.tokens.push(tokens.get(i));
-            sorted.ids.push(ids[i]);
-        }
-        Ok(sorted.index().0)
+        let mut items: Vec<_> = table.iter().collect();
+        items.sort_by_key(|&(_, id)| id);
+        RankTable::from_items(items)
     }
 
     /// Builds the table in this order. Also returns the first position that repeats an earlier
