@@ -30,9 +30,6 @@ pub const PEEK: usize = 12;
 /// Pre-tokens that are counted at once.
 const GROUP: usize = 64;
 
-/// Minimum number of pre-tokens that are halved.
-const MIN_HALVED: usize = 4;
-
 /// A place before which all pre-tokens are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
@@ -116,50 +113,41 @@ impl Bpe {
         &self,
         start: Start<'_>,
         budget: usize,
-        group: &[usize],
+        mut group: &[usize],
         mut checkpoints: Vec<Checkpoint>,
     ) -> Option<Fit> {
         let (text, is_complete) = (start.text, start.is_complete);
-        // Half of them at once, as long as they fit: fewer checkpoints, and fewer calls.
-        let mut group = group;
-        while group.len() > MIN_HALVED {
+        // Half of them at once: fewer checkpoints, and fewer calls.
+        while group.len() > 1 {
             let last = checkpoints[checkpoints.len() - 1];
             let (half, rest) = group.split_at(group.len() / 2);
             let count = last.count + self.count_pieces(text.as_bytes(), last.place, half);
             if count > budget {
                 group = half;
-                continue;
-            }
-            checkpoints.push(self.checkpoint(start, last, half, count));
-            group = rest;
-        }
-        for &end in group {
-            let last = checkpoints[checkpoints.len() - 1];
-            let count = last.count + self.count_pieces(text.as_bytes(), last.place, &[end]);
-            let next = self.checkpoint(start, last, &[end], count);
-            if count <= budget {
-                checkpoints.push(next);
-                continue;
-            }
-            let (beyond, counts) = if next.valid_from - last.place <= start.near {
-                (next.valid_from, Counts::new())
             } else {
-                self.look_into(start, last.place, end, budget - last.count)
-            };
-            // A text that is cut earlier has other pre-tokens before this one.
-            let beyond = beyond.max(last.valid_from);
-            if beyond >= text.len() && !is_complete {
-                return None;
+                checkpoints.push(self.checkpoint(start, last, half, count));
+                group = rest;
             }
-            let before =
-                |(place, count)| (place >= last.valid_from).then(|| (place, last.count + count));
-            return Some(Fit {
-                checkpoints,
-                beyond: Some(start.place(beyond)),
-                counts: counts.into_iter().filter_map(before).collect(),
-            });
         }
-        unreachable!("the group has too many tokens")
+        let last = checkpoints[checkpoints.len() - 1];
+        let valid_from = self.checkpoint(start, last, group, last.count).valid_from;
+        let (beyond, counts) = if valid_from - last.place <= start.near {
+            (valid_from, Counts::new())
+        } else {
+            self.look_into(start, last.place, group[0], budget - last.count)
+        };
+        // A text that is cut earlier has other pre-tokens before this one.
+        let beyond = beyond.max(last.valid_from);
+        if beyond >= text.len() && !is_complete {
+            return None;
+        }
+        let before =
+            |(place, count)| (place >= last.valid_from).then(|| (place, last.count + count));
+        Some(Fit {
+            checkpoints,
+            beyond: Some(start.place(beyond)),
+            counts: counts.into_iter().filter_map(before).collect(),
+        })
     }
 
     /// As `beyond`, for the text from `start` on, where the pre-token up to `end` has more than
