@@ -6,6 +6,7 @@
 //! two are what their bytes merge to (see `prefixes`).
 
 use std::collections::HashMap;
+use std::iter;
 use std::ops::Range;
 
 use crate::bpe::Bpe;
@@ -81,27 +82,23 @@ impl<'a> Concatenated<'a> {
         if near.len() == left.len() + right.len() && self.right.neighbours.is_token(&near) {
             return 1;
         }
-        // Often it is the same token beside another text.
-        let (head, tail) = self.last;
-        if head <= most
-            && most + tail <= near.len()
-            && let Some(count) =
-                self.with_token(&left, &right, &near[most - head..most + tail], head)
-        {
-            return count;
-        }
-        for head in 0..=most {
-            let longest = self.core.lengths().longest_from(&near[most - head..]);
+        let lengths = self.core.lengths();
+        let with_head = |head: usize| {
+            let longest = lengths.longest_from(&near[most - head..]);
             let tails = match head {
                 0 => 0..=0,
                 _ => 1..=longest.saturating_sub(head),
             };
-            for tail in tails {
-                let token = &near[most - head..most + tail];
-                if let Some(count) = self.with_token(&left, &right, token, head) {
-                    self.last = (head, tail);
-                    return count;
-                }
+            tails.map(move |tail| (head, tail))
+        };
+        // Often it is the same token beside another text.
+        let last = iter::once(self.last).filter(|&(head, _)| head <= most);
+        for (head, tail) in last.chain((0..=most).flat_map(with_head)) {
+            if let Some(token) = near.get(most - head..most + tail)
+                && let Some(count) = self.with_token(&left, &right, token, head)
+            {
+                self.last = (head, tail);
+                return count;
             }
         }
         // One token may be a whole pre-token that its bytes do not merge to.

@@ -201,10 +201,8 @@ impl<'a> Scan<'a> {
             }
             beyond = beyond.min(self.settled(index));
         }
-        if beyond - fits > MAX_SPAN {
-            return Err(Undecided);
-        }
-        if known.is_some_and(|known| beyond > known || beyond == text.len()) {
+        let is_unknown = known.is_some_and(|known| beyond > known || beyond == text.len());
+        if is_unknown || beyond - fits > MAX_SPAN {
             return Err(Undecided);
         }
         Ok(Beyond::Place(beyond))

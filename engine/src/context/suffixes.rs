@@ -1,7 +1,6 @@
 //! The tokens of every end of a text, each found from shorter ones: `prefixes` the other way round.
 
 use std::collections::HashMap;
-use std::iter;
 
 use crate::bpe::Bpe;
 use crate::context::prefixes::Neighbours;
@@ -48,14 +47,9 @@ impl<'a> Suffixes<'a> {
     /// The fewest tokens that can stand from `place` on, whatever stands before. The pre-token that
     /// holds `place` may also have one of `ends`.
     pub fn least(&mut self, place: usize, mut ends: Vec<usize>) -> usize {
-        let start = self.text.floor_char_boundary(place);
-        let before = self.text[..start].char_indices().rev();
-        let starts = before.map(|(start, _)| start).take(STARTS - 1);
-        ends.extend(
-            iter::once(start)
-                .chain(starts)
-                .map(|start| self.end_of(start)),
-        );
+        let past = self.text.ceil_char_boundary(place + 1);
+        let starts = self.text[..past].char_indices().rev().take(STARTS);
+        ends.extend(starts.map(|(start, _)| self.end_of(start)));
         ends.sort_unstable();
         ends.dedup();
         let ends = ends.into_iter().filter(|&end| end > place);
