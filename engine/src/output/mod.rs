@@ -11,7 +11,11 @@ pub const MAX_RECENT: usize = 32;
 
 /// Receives the ids of a text in order.
 pub trait Sink {
-    fn push(&mut self, id: u32);
+    fn extend(&mut self, ids: &[u32]);
+
+    fn push(&mut self, id: u32) {
+        self.extend(&[id]);
+    }
 
     /// Adds the ids of recent pre-tokens, at most `MAX_RECENT`. Returns the number of pre-tokens.
     #[inline(always)]
@@ -23,10 +27,6 @@ pub trait Sink {
             count += 1;
         }
         count
-    }
-
-    fn extend(&mut self, ids: &[u32]) {
-        ids.iter().for_each(|&id| self.push(id));
     }
 
     /// Adds the first `count` of three ids.
@@ -83,10 +83,6 @@ impl List {
 }
 
 impl Sink for List {
-    fn push(&mut self, id: u32) {
-        self.extend(&[id]);
-    }
-
     /// Keeps the length in a register, because each position depends on it.
     #[inline(always)]
     fn put_recent<'s>(&mut self, slots: impl Iterator<Item = &'s Slot>) -> usize {
@@ -126,8 +122,8 @@ impl Sink for List {
 pub struct Ids(pub Vec<u32>);
 
 impl Sink for Ids {
-    fn push(&mut self, id: u32) {
-        self.0.push(id);
+    fn extend(&mut self, ids: &[u32]) {
+        self.0.extend_from_slice(ids);
     }
 }
 
@@ -151,10 +147,12 @@ impl<'a> Located<'a> {
 }
 
 impl Sink for Located<'_> {
-    fn push(&mut self, id: u32) {
-        self.ids.push(id);
-        self.starts.push(self.at);
-        self.at += self.table.token(id).map_or(0, <[u8]>::len);
+    fn extend(&mut self, ids: &[u32]) {
+        for &id in ids {
+            self.ids.push(id);
+            self.starts.push(self.at);
+            self.at += self.table.token(id).map_or(0, <[u8]>::len);
+        }
     }
 
     fn push_special(&mut self, id: u32, start: usize, end: usize) {
@@ -183,10 +181,6 @@ impl Count {
 }
 
 impl Sink for Count {
-    fn push(&mut self, _id: u32) {
-        self.count += 1;
-    }
-
     #[inline(always)]
     fn put_recent<'s>(&mut self, slots: impl Iterator<Item = &'s Slot>) -> usize {
         let (mut ids, mut count) = (0, 0);
@@ -215,10 +209,6 @@ pub struct Sums {
 }
 
 impl Sink for Sums {
-    fn push(&mut self, _id: u32) {
-        self.count += 1;
-    }
-
     fn extend(&mut self, ids: &[u32]) {
         self.count += ids.len();
     }
