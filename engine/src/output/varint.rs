@@ -38,30 +38,19 @@ fn of(value: u32) -> (u64, usize) {
 pub fn unpack(data: &[u8]) -> Option<Vec<u32>> {
     // Most ids take two bytes.
     let mut values = Vec::with_capacity(data.len() / 2 + 1);
-    let mut rest = data;
-    while let Some((&first, after)) = rest.split_first() {
-        rest = after;
-        if first < 0x80 {
-            values.push(u32::from(first));
-            continue;
+    let (mut value, mut shift) = (0, 0);
+    for &byte in data {
+        if shift > 28 {
+            return None;
         }
-        let mut value = u32::from(first & 0x7f);
-        let mut shift = 7;
-        loop {
-            let (&byte, after) = rest.split_first()?;
-            rest = after;
-            value |= u32::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                break;
-            }
-            shift += 7;
-            if shift > 28 {
-                return None;
-            }
+        value |= u32::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte < 0x80 {
+            values.push(value);
+            (value, shift) = (0, 0);
         }
-        values.push(value);
     }
-    Some(values)
+    (shift == 0).then_some(values)
 }
 
 #[cfg(test)]
