@@ -82,17 +82,15 @@ impl Iterator for Chunks<'_> {
 
 /// Groups consecutive texts so that each group has at least `least` bytes, except for the last.
 pub fn groups<'a>(texts: &'a [&'a str], least: usize) -> impl Iterator<Item = &'a [&'a str]> {
-    let mut rest = texts;
-    std::iter::from_fn(move || {
-        let mut bytes = 0;
-        let fits = |text: &&&str| {
-            let fits = bytes < least;
-            bytes += text.len();
-            fits
-        };
-        let count = rest.iter().take_while(fits).count();
-        let group = rest.split_off(..count)?;
-        (count > 0).then_some(group)
+    // Asked once about each text that another follows, in order.
+    let mut bytes = 0;
+    texts.chunk_by(move |text, _| {
+        bytes += text.len();
+        let goes_on = bytes < least;
+        if !goes_on {
+            bytes = 0;
+        }
+        goes_on
     })
 }
 
@@ -208,13 +206,6 @@ mod tests {
         assert_eq!(groups(&[], 1).count(), 0);
     }
 
-    fn chunks(text: &str, allowed: &[&str], least: usize) -> Vec<String> {
-        let names = allowed.iter().map(|name| name.to_string()).collect();
-        let set = SpecialSet::new(names, |_| Some(0));
-        let chunks = Chunks::new(text, &set, least);
-        chunks.map(|chunk| text[chunk].to_owned()).collect()
-    }
-
     #[test]
     fn text_is_cut_at_split_points_and_after_special_tokens_but_never_in_one() {
         for (text, allowed, least, expected) in [
@@ -228,7 +219,10 @@ mod tests {
             ("<s><s>", &["<s>"], 1, &["<s>", "<s>"]),
             ("<s><s>", &["<s>", "<s><s>"], 1, &["<s><s>"]),
         ] {
-            assert_eq!(chunks(text, allowed, least), expected, "{text:?}, {least}");
+            let names = allowed.iter().map(|name| name.to_string()).collect();
+            let set = SpecialSet::new(names, |_| Some(0));
+            let chunks = Chunks::new(text, &set, least).map(|chunk| &text[chunk]);
+            assert_eq!(chunks.collect::<Vec<_>>(), expected, "{text:?}, {least}");
         }
     }
 }
