@@ -73,9 +73,12 @@ mod tests {
     #[test]
     fn tokens_of_every_length_are_joined_at_every_capacity() {
         let tokens: Vec<Vec<u8>> = (0..40).map(|i| vec![i as u8; i + 1]).collect();
-        let items = tokens.iter().zip(0..);
+        let far = b"far away".to_vec();
+        let items = tokens.iter().zip(0..).chain([(&far, 4_000_000)]);
         let table = RankTable::from_items(items).expect("no duplicates");
         let short = ShortTokens::of(&table);
+        assert!(short.get(40).is_none(), "an unknown id");
+        assert!(short.get(4_000_000).is_none(), "so large an id has no slot");
         // The longest short token first, so that the capacity is used up within a batch.
         let ids: Vec<u32> = [14; 500].into_iter().chain(0..40).collect();
         let mut joined = Joined::for_tokens(1);

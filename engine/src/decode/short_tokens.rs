@@ -50,27 +50,3 @@ impl ShortTokens {
         (slot.len() != 0).then_some(slot)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn short_tokens_of_low_ids_have_slots_and_nothing_else() {
-        let items = [
-            (&b"a"[..], 0),
-            (b"fifteen bytes!!", 2),
-            (b"sixteen bytes!!!", 3),
-            (b"far away", 4_000_000),
-        ];
-        let table = RankTable::from_items(items).expect("no duplicates");
-        let short = ShortTokens::of(&table);
-        let found: Vec<Option<&[u8]>> = [0, 1, 2, 3, 4_000_000]
-            .map(|id| short.get(id).map(|slot| &slot.bytes[..slot.len()]))
-            .into();
-        assert_eq!(
-            found,
-            [Some(&b"a"[..]), None, Some(b"fifteen bytes!!"), None, None]
-        );
-    }
-}
