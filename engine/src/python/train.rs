@@ -12,7 +12,7 @@ use super::guard::{ERRORS, detached, guarded, pattern_error, raise};
 use super::text::utf8;
 use crate::parallel::cores_or;
 use crate::split::Splitter;
-use crate::train::{Columns, Counter, Counts, Spill, Stop, Ties, TooLarge, Trainer};
+use crate::train::{self, Counter, Counts, Spill, Stop, Ties, TooLarge, Trainer};
 
 /// Locks a mutex, even after a panic of another holder.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -45,9 +45,8 @@ impl PretokenCounter {
     }
 
     fn add_counts(&self, py: Python<'_>, counts: &PretokenCounts) -> PyResult<()> {
-        Ok(detached(py, || {
-            locked(&self.0).add_counts(counts.0.iter())
-        })??)
+        let counts = counts.0.iter();
+        Ok(detached(py, || locked(&self.0).add_counts(counts))??)
     }
 
     fn add_columns(
@@ -57,7 +56,7 @@ impl PretokenCounter {
         offsets: &[u8],
         counts: &[u8],
     ) -> PyResult<bool> {
-        let Some(read) = crate::train::read(words, offsets, counts) else {
+        let Some(read) = train::read(words, offsets, counts) else {
             return Ok(false);
         };
         detached(py, || locked(&self.0).add_counts(read.into_iter()))??;
@@ -102,11 +101,9 @@ impl PretokenCounts {
         start: usize,
         stop: usize,
     ) -> Vec<(Bound<'py, PyBytes>, u64)> {
-        (start..stop.min(self.0.len()))
-            .map(|number| {
-                let (word, count) = self.0.get(number);
-                (PyBytes::new(py, word), count)
-            })
+        self.0
+            .range(start, stop)
+            .map(|(word, count)| (PyBytes::new(py, word), count))
             .collect()
     }
 
@@ -116,14 +113,12 @@ impl PretokenCounts {
         start: usize,
         stop: usize,
     ) -> PyResult<Option<[Bound<'py, PyBytes>; 3]>> {
-        let columns = detached(py, || Columns::of(&self.0, start, stop))?;
-        Ok(columns.map(|found| {
-            [found.words, found.offsets, found.counts].map(|column| PyBytes::new(py, &column))
-        }))
+        let columns = detached(py, || train::write(&self.0, start, stop))?;
+        Ok(columns.map(|columns| columns.map(|column| PyBytes::new(py, &column))))
     }
 
     fn buckets(&self, py: Python<'_>, number: usize) -> PyResult<Vec<Self>> {
-        let buckets = detached(py, || crate::train::buckets(&self.0, number.max(1)))?;
+        let buckets = detached(py, || train::buckets(&self.0, number.max(1)))?;
         Ok(buckets.into_iter().map(PretokenCounts).collect())
     }
 

@@ -4,16 +4,6 @@
 use super::counts::Counts;
 use crate::vocabulary::hash::hash;
 
-/// Some words and their counts.
-pub struct Columns {
-    /// The concatenated words.
-    pub words: Vec<u8>,
-    /// The start of each word, then the end of the last: i64, little-endian.
-    pub offsets: Vec<u8>,
-    /// The count of each word: i64, little-endian.
-    pub counts: Vec<u8>,
-}
-
 const WIDTH: usize = size_of::<i64>();
 
 /// Bits of the hash that determine neither the shard nor the slot of a table: otherwise all words
@@ -21,25 +11,19 @@ const WIDTH: usize = size_of::<i64>();
 const BUCKET_SHIFT: u32 = 36;
 const BUCKET_MASK: u64 = (1 << 24) - 1;
 
-impl Columns {
-    /// The words with the numbers `start..stop`; None if a count exceeds an i64.
-    pub fn of(counts: &Counts, start: usize, stop: usize) -> Option<Self> {
-        let stop = stop.min(counts.len());
-        let mut columns = Columns {
-            words: Vec::new(),
-            offsets: 0i64.to_le_bytes().to_vec(),
-            counts: Vec::new(),
-        };
-        for number in start..stop {
-            let (word, count) = counts.get(number);
-            columns.words.extend_from_slice(word);
-            let end = i64::try_from(columns.words.len()).ok()?;
-            columns.offsets.extend_from_slice(&end.to_le_bytes());
-            let count = i64::try_from(count).ok()?;
-            columns.counts.extend_from_slice(&count.to_le_bytes());
-        }
-        Some(columns)
+/// Write the words with the numbers `start..stop` to three columns: the concatenated words; the
+/// start of each, then the end of the last; and their counts. Numbers are i64, little-endian. None
+/// if a count exceeds an i64.
+pub fn write(counts: &Counts, start: usize, stop: usize) -> Option<[Vec<u8>; 3]> {
+    let mut words = Vec::new();
+    let mut offsets = 0i64.to_le_bytes().to_vec();
+    let mut occurrences = Vec::new();
+    for (word, count) in counts.range(start, stop) {
+        words.extend_from_slice(word);
+        offsets.extend(i64::try_from(words.len()).ok()?.to_le_bytes());
+        occurrences.extend(i64::try_from(count).ok()?.to_le_bytes());
     }
+    Some([words, offsets, occurrences])
 }
 
 /// Read untrusted columns into words and counts. None if an offset is invalid, a word is empty or
@@ -48,8 +32,8 @@ pub fn read<'a>(words: &'a [u8], offsets: &[u8], counts: &[u8]) -> Option<Vec<(&
     if offsets.len() != counts.len() + WIDTH || !counts.len().is_multiple_of(WIDTH) {
         return None;
     }
-    let offsets: Option<Vec<usize>> = numbers(offsets).map(|n| usize::try_from(n).ok()).collect();
-    let offsets = offsets?;
+    let offsets = numbers(offsets).map(|n| usize::try_from(n).ok());
+    let offsets: Vec<usize> = offsets.collect::<Option<_>>()?;
     offsets
         .windows(2)
         .zip(numbers(counts))

@@ -63,13 +63,16 @@ impl Counts {
         Counts::collect(table.iter().collect())
     }
 
-    pub fn get(&self, number: usize) -> (&[u8], u64) {
-        let before = number.checked_sub(1);
-        let start = before.map_or(0, |before| self.ends[before]);
-        (&self.arena[start..self.ends[number]], self.counts[number])
+    /// The words with the numbers `start..stop`, as far as there are any.
+    pub fn range(&self, start: usize, stop: usize) -> impl Iterator<Item = (&[u8], u64)> {
+        (start..stop.min(self.len())).map(|number| {
+            let before = number.checked_sub(1);
+            let start = before.map_or(0, |before| self.ends[before]);
+            (&self.arena[start..self.ends[number]], self.counts[number])
+        })
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], u64)> {
-        (0..self.len()).map(|number| self.get(number))
+        self.range(0, self.len())
     }
 }

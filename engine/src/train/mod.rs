@@ -31,7 +31,7 @@ mod trainer;
 mod word_table;
 mod words;
 
-pub use columns::{Columns, buckets, read};
+pub use columns::{buckets, read, write};
 pub use counter::{Counter, Spill};
 pub use counts::Counts;
 pub use trainer::{Merge, Stop, Ties, TooLarge, Trainer};
