@@ -48,12 +48,10 @@ impl Counter {
     /// Count texts of at most u32::MAX bytes each. Each thread takes the next text when it is idle.
     pub fn add(&mut self, texts: &[&str]) -> Result<()> {
         let mut starts = Vec::with_capacity(texts.len());
-        let mut at = self.bytes;
         for text in texts {
-            starts.push(at);
-            at += text.len() as u64;
+            starts.push(self.bytes);
+            self.bytes += text.len() as u64;
         }
-        self.bytes = at;
         let splitter = self.splitter.as_ref();
         let next = AtomicUsize::new(0);
         let work = |tables: &mut Vec<WordTable>| {
@@ -90,10 +88,9 @@ impl Counter {
         let path = spill.folder.join(format!("run-{}", self.runs.len()));
         write_run(&path, joined.iter().flat_map(WordTable::iter))?;
         self.runs.push(path);
-        self.tables
-            .iter_mut()
-            .flatten()
-            .for_each(|table| *table = WordTable::default());
+        for table in self.tables.iter_mut().flatten() {
+            *table = WordTable::default();
+        }
         Ok(())
     }
 

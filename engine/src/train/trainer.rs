@@ -122,9 +122,8 @@ impl Trainer {
     fn next(&mut self, least: i64) -> Option<Item> {
         loop {
             let (ties, pairs) = (self.ties, &self.pairs);
-            let item = self
-                .queue
-                .pop(least, |slot| Self::tie_key(ties, pairs, slot))?;
+            let key = |slot| Self::tie_key(ties, pairs, slot);
+            let item = self.queue.pop(least, key)?;
             let slot = item.slot.0;
             let has_fallen = self.pairs.pair(slot).count < item.count;
             if has_fallen || ties == Ties::FirstSeen && self.has_moved(slot) {
@@ -162,9 +161,9 @@ impl Trainer {
     }
 
     fn merge(&mut self, item: Item) {
-        let pair = self.pairs.pair(item.slot.0);
-        let (left, right, list) = (pair.left, pair.right, pair.list);
-        let token = self.tokens.len() as u32;
+        let slot = item.slot.0;
+        let rewrite = self.rewrite(slot, self.tokens.len() as u32);
+        let (left, right) = (rewrite.left, rewrite.right);
         let bytes_of = |id: u32| &self.tokens[id as usize][..];
         let bytes = [bytes_of(left), bytes_of(right)].concat();
         self.lens.push(bytes.len() as u32);
@@ -174,19 +173,17 @@ impl Trainer {
             right,
             count: item.count,
         });
-        let rewrite = self.rewrite(item.slot.0, token);
-        let positions = self.pairs.positions(list);
-        let mut sides = std::mem::take(&mut self.sides);
+        let positions = self.pairs.positions(self.pairs.pair(slot).list);
         self.words
-            .merge(&rewrite, positions, &self.lens, &mut sides);
-        self.length -= sides.merged;
-        self.update(&rewrite, &mut sides);
-        self.sides = sides;
+            .merge(&rewrite, positions, &self.lens, &mut self.sides);
+        self.length -= self.sides.merged;
+        self.update(&rewrite);
     }
 
     /// Update the pairs adjacent to the merged ones.
-    fn update(&mut self, rewrite: &Rewrite, sides: &mut Sides) {
+    fn update(&mut self, rewrite: &Rewrite) {
         let (left, right, token) = (rewrite.left, rewrite.right, rewrite.token);
+        let sides = &mut self.sides;
         let first = self.pairs.len();
         for (before, count, list) in sides.left.grouped(&mut self.pairs) {
             self.pairs.adjust(before, left, -count);
