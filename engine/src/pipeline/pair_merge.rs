@@ -44,10 +44,7 @@ impl Pairs {
         let mut entries = vec![free; capacity].into_boxed_slice();
         for &(left, right, priority, result) in pairs {
             let pair = u64::from(left) << 32 | u64::from(right);
-            let mut at = slot(pair, capacity);
-            while entries[at].pair != NONE && entries[at].pair != pair {
-                at = (at + 1) & (capacity - 1);
-            }
+            let at = place(&entries, pair);
             if entries[at].pair == NONE {
                 let merge = u64::from(priority) << 32 | u64::from(result);
                 entries[at] = Entry { pair, merge };
@@ -63,21 +60,19 @@ impl Pairs {
             return NONE;
         }
         let pair = u64::from(left) << 32 | u64::from(right);
-        let mask = self.entries.len() - 1;
-        let mut at = slot(pair, self.entries.len());
-        loop {
-            let entry = &self.entries[at];
-            if entry.pair == pair || entry.pair == NONE {
-                return entry.merge;
-            }
-            at = (at + 1) & mask;
-        }
+        self.entries[place(&self.entries, pair)].merge
     }
 }
 
+/// The place of a pair, or the free one where it would be.
 #[inline(always)]
-fn slot(pair: u64, capacity: usize) -> usize {
-    hash_number(pair) as usize & (capacity - 1)
+fn place(entries: &[Entry], pair: u64) -> usize {
+    let mask = entries.len() - 1;
+    let mut at = hash_number(pair) as usize & mask;
+    while entries[at].pair != pair && entries[at].pair != NONE {
+        at = (at + 1) & mask;
+    }
+    at
 }
 
 /// A symbol during merging, with the byte offset of its start.
