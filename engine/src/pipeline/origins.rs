@@ -15,13 +15,9 @@ pub struct Aligned {
 impl Aligned {
     /// A part of the original text.
     pub fn original(text: &str, part: Range<usize>) -> Self {
-        let mut starts = Vec::with_capacity(part.len());
-        for (at, character) in text[part.clone()].char_indices() {
-            starts.extend(std::iter::repeat_n(part.start + at, character.len_utf8()));
-        }
         Aligned {
-            text: text[part].to_owned(),
-            starts,
+            text: text[part.clone()].to_owned(),
+            starts: part.map(|at| text.floor_char_boundary(at)).collect(),
         }
     }
 
@@ -44,8 +40,10 @@ impl Aligned {
 /// original text.
 #[derive(Clone, Copy)]
 pub struct Origins<'a> {
-    starts: Option<&'a [usize]>,
-    at_start: bool,
+    /// The origin of each byte, if it is tracked.
+    pub starts: Option<&'a [usize]>,
+    /// Whether the first character comes from the first one of the original text.
+    pub at_start: bool,
 }
 
 impl<'a> Origins<'a> {
@@ -72,16 +70,6 @@ impl<'a> Origins<'a> {
             Some(starts) => Origins::of(&starts[range]),
             None => Origins::untracked(self.at_start && range.start == 0),
         }
-    }
-
-    /// Whether the first character comes from the first one of the original text.
-    pub fn is_at_start(self) -> bool {
-        self.at_start
-    }
-
-    /// The origin of each byte, if it is tracked.
-    pub fn starts(self) -> Option<&'a [usize]> {
-        self.starts
     }
 }
 

@@ -85,7 +85,7 @@ pub fn each_piece(
             character,
             first_only,
         } => {
-            if piece.starts_with(character) || (first_only && !origins.is_at_start()) {
+            if piece.starts_with(character) || (first_only && !origins.at_start) {
                 return each_piece(rest, piece, origins, work);
             }
             let characters = once((0, character)).chain(piece.char_indices());
@@ -109,7 +109,7 @@ fn each_remade(
     origins: Origins<'_>,
     work: &mut impl FnMut(&str, Origins<'_>) -> bool,
 ) -> bool {
-    let Some(starts) = origins.starts() else {
+    let Some(starts) = origins.starts else {
         return each_piece(steps, &text(), origins, work);
     };
     let mut made = Aligned::default();
@@ -126,39 +126,34 @@ fn spans(
     behaviour: Behaviour,
     inverted: bool,
 ) -> Vec<(usize, usize)> {
-    // The matches and the text between them, and whether each is a match.
-    let mut marked: Vec<(usize, usize, bool)> = Vec::new();
-    let mut at = 0;
-    search.each_match(piece, |start, end| {
-        if start > at {
-            marked.push((at, start, inverted));
-        }
-        marked.push((start, end, !inverted));
-        at = end;
-    });
-    if at < piece.len() {
-        marked.push((at, piece.len(), inverted));
-    }
-    if behaviour == Behaviour::Removed {
-        let kept = marked.into_iter().filter(|&(_, _, is_match)| !is_match);
-        return kept.map(|(start, end, _)| (start, end)).collect();
-    }
-    let mut joined: Vec<(usize, usize)> = Vec::with_capacity(marked.len());
+    let mut spans: Vec<(usize, usize)> = Vec::new();
     let mut before = false;
-    for (start, end, is_match) in marked {
+    let mut add = |start, end, is_match| {
         let joins = match behaviour {
+            Behaviour::Removed if is_match => return,
             Behaviour::Isolated | Behaviour::Removed => false,
             Behaviour::MergedWithPrevious => !before && is_match,
             Behaviour::MergedWithNext => before && !is_match,
             Behaviour::Contiguous => before == is_match,
         };
-        match joined.last_mut() {
+        match spans.last_mut() {
             Some(last) if joins => last.1 = end,
-            _ => joined.push((start, end)),
+            _ => spans.push((start, end)),
         }
         before = is_match;
+    };
+    let mut at = 0;
+    search.each_match(piece, |start, end| {
+        if start > at {
+            add(at, start, inverted);
+        }
+        add(start, end, !inverted);
+        at = end;
+    });
+    if at < piece.len() {
+        add(at, piece.len(), inverted);
     }
-    joined
+    spans
 }
 
 /// The character that encodes a byte; see `pipeline/byte_alphabet.py`.

@@ -41,10 +41,10 @@ impl Pipeline {
                 let origins = Origins::untracked(part.start == 0);
                 (self.normalisers.apply(&text[part]), origins)
             };
-            let origin = |at: usize| origins.starts().map_or(0, |starts| starts[at]);
+            let origin = |at: usize| origins.starts.map_or(0, |starts| starts[at]);
             let found = normalised.each_part(&normal, allowed, disallowed, |part, token| {
                 let mut piece = |piece: &str, origins: Origins<'_>| {
-                    give(Found::Piece(piece, origins.starts().unwrap_or_default()))
+                    give(Found::Piece(piece, origins.starts.unwrap_or_default()))
                 };
                 is_wanted = match token {
                     _ if !is_wanted => false,
