@@ -49,14 +49,10 @@ impl AddedTokens {
         mut work: impl FnMut(Range<usize>, Option<u32>) -> bool,
     ) -> Result<(), SpecialFound> {
         let none_counts = self.only_special && allowed.is_empty() && disallowed.is_empty();
-        if none_counts || self.tokens.is_empty() {
-            if !text.is_empty() {
-                work(0..text.len(), None);
-            }
-            return Ok(());
-        }
+        let is_searched = !none_counts && !self.tokens.is_empty();
+        let searched = if is_searched { text } else { "" };
         let mut end = 0;
-        for found in self.search.find_iter(text) {
+        for found in self.search.find_iter(searched) {
             let token = &self.tokens[found.pattern()];
             let (mut start, mut stop) = (found.start(), found.end());
             if token.special {

@@ -79,13 +79,11 @@ fn merge_to_two(ranks: &RankTable, token: &[u8], parts: &mut Vec<Part>) {
         joined: id(at, at + 2),
     }));
     while parts.len() > 2 {
-        let lowest = parts.iter().map(|part| part.joined).enumerate();
-        let Some((at, joined)) = lowest.min_by_key(|&(at, joined)| (joined, at)) else {
+        let joined = parts.iter().map(|part| part.joined).enumerate();
+        let joined = joined.filter(|&(_, joined)| joined != NONE);
+        let Some((at, joined)) = joined.min_by_key(|&(at, joined)| (joined, at)) else {
             return;
         };
-        if joined == NONE {
-            return;
-        }
         let gone = parts.remove(at + 1);
         (parts[at].id, parts[at].end) = (joined, gone.end);
         for at in [at.checked_sub(1), Some(at)].into_iter().flatten() {

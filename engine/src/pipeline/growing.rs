@@ -114,10 +114,9 @@ impl Growing {
             }
             let pending = ids.pending.is_some();
             let count = inner.count + self.parts.len();
-            let inner = first;
             self.outers.push(Outer {
                 symbol,
-                inner,
+                inner: first,
                 count,
                 pending,
             });
@@ -135,8 +134,7 @@ impl Growing {
         symbol == NO_SYMBOL
             || *self.known.entry((beside, symbol)).or_insert_with(|| {
                 let from = inner.map_or(first, |inner| inner.inner);
-                self.parts.clear();
-                self.parts.extend_from_slice(&self.units[from..]);
+                self.units[from..].clone_into(&mut self.parts);
                 let (mut outer, mut other) = (self.units[first], self.units[from]);
                 if self.leftwards {
                     self.parts.reverse();

@@ -142,19 +142,15 @@ impl Pipeline {
 
     /// Whether a step depends on the origin of a piece, and a step before it changes the text.
     fn needs_origins(&self) -> bool {
+        use PreTokenizer::{ByteAlphabet, Prefix};
         let asks = |step: &PreTokenizer| match step {
-            PreTokenizer::Prefix { first_only, .. } => *first_only,
+            Prefix { first_only, .. } => *first_only,
             _ => false,
         };
         let Some(at) = self.pre_tokenizers.iter().rposition(asks) else {
             return false;
         };
-        let changes = |step: &PreTokenizer| {
-            matches!(
-                step,
-                PreTokenizer::Prefix { .. } | PreTokenizer::ByteAlphabet
-            )
-        };
+        let changes = |step: &PreTokenizer| matches!(step, Prefix { .. } | ByteAlphabet);
         !self.normalisers.steps.is_empty() || self.pre_tokenizers[..at].iter().any(changes)
     }
 

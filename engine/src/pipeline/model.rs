@@ -3,7 +3,9 @@
 use super::char_table::CharTable;
 use super::model_parts::Parts;
 use super::pair_merge::{NO_SYMBOL, PairMerger, Pairs, Part};
-use super::rule::{Rule, TakenApart, TooManyPairs, rank_pairs, score_pairs, single_characters};
+use super::rule::{
+    Pair, Rule, TakenApart, TooManyPairs, rank_pairs, score_pairs, single_characters,
+};
 use super::split_points::Joined;
 use super::tokens::Tokens;
 use super::units::{LookedUp, Unit, Units};
@@ -86,12 +88,8 @@ impl Model {
         // An id that replaces text without a token may merge with any adjacent token.
         let is_stand_in =
             |id: u32| Some(id) == parts.unknown || parts.byte_tokens.iter().any(|b| b.1 == id);
-        let joined = joined.filter(|_| {
-            taken_apart.is_some()
-                || !pairs
-                    .iter()
-                    .any(|&(left, right, _, _)| is_stand_in(left) || is_stand_in(right))
-        });
+        let merges_one = |&(left, right, ..): &Pair| is_stand_in(left) || is_stand_in(right);
+        let joined = joined.filter(|_| taken_apart.is_some() || !pairs.iter().any(merges_one));
         let pairs = Pairs::new(&pairs);
         let apart = taken_apart.as_ref();
         let is_whole = |&(_, id): &(char, u32)| apart.is_none_or(|apart| !apart.contains_key(&id));

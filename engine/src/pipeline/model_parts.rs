@@ -35,18 +35,15 @@ impl Parts {
         if self.units == Units::Bytes || affixed || (apart && self.needs_known()) {
             return None;
         }
-        Some(Joined::of(
-            self.tokens.iter().map(|(token, _)| token.as_slice()),
-        ))
+        let tokens = self.tokens.iter().map(|(token, _)| token.as_slice());
+        Some(Joined::of(tokens))
     }
 
     /// The number of bytes of each id; see `Model::lengths`.
     pub fn lengths(&self) -> Box<[u32]> {
-        if !self.prefix.is_empty() || !self.suffix.is_empty() {
-            return Box::default();
-        }
+        let affixed = !self.prefix.is_empty() || !self.suffix.is_empty();
         let max_id = self.tokens.iter().map(|&(_, id)| id).max().unwrap_or(0);
-        if !is_dense(self.tokens.len(), max_id) {
+        if affixed || !is_dense(self.tokens.len(), max_id) {
             return Box::default();
         }
         let mut lengths = vec![0; max_id as usize + 1].into_boxed_slice();
