@@ -23,9 +23,3 @@ pub(super) fn break_ends(text: &Bound<'_, PyString>, level: &str) -> PyResult<Ve
         in_units(utf8, ends(utf8), OffsetUnit::CodePoint)
     })
 }
-
-/// Returns the version of Unicode behind `break_ends`.
-pub(super) fn unicode_version() -> String {
-    let (major, minor, update) = breaks::UNICODE_VERSION;
-    format!("{major}.{minor}.{update}")
-}

@@ -133,10 +133,8 @@ impl Bpe {
         py: Python<'py>,
         token_id: &Bound<'py, PyInt>,
     ) -> Option<Bound<'py, PyBytes>> {
-        let id = token_id.extract().ok()?;
-        self.core
-            .token_bytes(id)
-            .map(|bytes| PyBytes::new(py, bytes))
+        let bytes = self.core.token_bytes(token_id.extract().ok()?)?;
+        Some(PyBytes::new(py, bytes))
     }
 
     fn token_byte_values<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {

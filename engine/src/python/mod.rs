@@ -50,6 +50,8 @@ mod _core {
             }
         }));
         super::small_int::check(module.py())?;
-        module.add("BREAKS_UNICODE_VERSION", super::breaks::unicode_version())
+        let (major, minor, update) = crate::context::breaks::UNICODE_VERSION;
+        let version = format!("{major}.{minor}.{update}");
+        module.add("BREAKS_UNICODE_VERSION", version)
     }
 }

@@ -93,10 +93,9 @@ pub(super) fn on_utf8<T: Send>(
         return on_text(text, work);
     };
     let (py, bytes) = (text.py(), bytes.as_bytes());
-    match released(py, bytes.len(), || from_utf8(bytes).map(work))? {
-        Ok(done) => done.map_err(|error| special_found(py, error)),
-        Err(error) => Err(not_utf8(py, error)),
-    }
+    released(py, bytes.len(), || from_utf8(bytes).map(work))?
+        .map_err(|error| not_utf8(py, error))?
+        .map_err(|error| special_found(py, error))
 }
 
 fn not_utf8(py: Python<'_>, error: Utf8Error) -> PyErr {
@@ -158,17 +157,13 @@ pub(super) fn joined(
 ) -> PyResult<Vec<u8>> {
     let py = ids.py();
     let (known, too_large) = token_ids(ids)?;
-    let bytes = released(py, known.len(), || decode(&known))?;
-    let unknown = match (&bytes, too_large) {
+    let facts = match (released(py, known.len(), || decode(&known))?, too_large) {
+        (Ok(bytes), None) => return Ok(bytes),
         // The first unknown id is reported: all of `known` comes before `too_large`.
-        (Err(error), _) => Some((PyInt::new(py, known[error.index]).into_any(), error.index)),
-        (Ok(_), Some(id)) => Some((id, known.len())),
-        (Ok(_), None) => None,
+        (Err(error), _) => (PyInt::new(py, known[error.index]).into_any(), error.index),
+        (Ok(_), Some(id)) => (id, known.len()),
     };
-    match unknown {
-        Some(facts) => Err(raise(py, ERRORS, "UnknownTokenId", facts)),
-        None => Ok(bytes.unwrap_or_default()),
-    }
+    Err(raise(py, ERRORS, "UnknownTokenId", facts))
 }
 
 /// Decodes bytes to a Python string. `errors` is the argument of `Encoding.decode`.
