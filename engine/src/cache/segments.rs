@@ -44,8 +44,8 @@ impl Seen {
 }
 
 impl Lookup<'_> {
-    /// Encodes a pre-token that is not cached if it has several segments. Returns whether it has. No
-    /// token crosses their ends, so it is no token, and merging it is merging them.
+    /// Encodes a pre-token that is not cached if it has several segments. Returns whether it has.
+    /// No token crosses their ends, so it is no token, and merging it is merging them.
     #[inline(never)]
     pub fn put_segments<S: Sink>(
         &mut self,

@@ -8,8 +8,8 @@
 //! one byte or a token that occurs at its place, so no part crosses from x to y. Which merges x
 //! has, and in which order, thus depends on parts of x alone; and the same for y. ∎
 //!
-//! The two characters on either side of a place tell whether such a token may exist. `blocks` has the
-//! scripts in which three must be looked at.
+//! The two characters on either side of a place tell whether such a token may exist. `blocks` has
+//! the scripts in which three must be looked at.
 
 use crate::merge::NO_RANK;
 use crate::merge::blocks::{BLOCKS_END, Blocks, common_block};
