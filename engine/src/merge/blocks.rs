@@ -13,7 +13,7 @@ use crate::vocabulary::regions::Regions;
 pub const BLOCKS_END: u32 = 1 << 12;
 
 /// Flags of three adjacent characters of a token: its whole characters start with them, end with
-/// them, or are more than these.
+/// them, or are more than three.
 const STARTS: u64 = 1;
 const ENDS: u64 = 1 << 1;
 const INNER: u64 = 1 << 2;

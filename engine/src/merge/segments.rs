@@ -28,7 +28,7 @@ pub struct Crossings {
     regions: Regions<REGIONS>,
     /// The flags and the number below, by the lower 16 bits of the code point.
     characters: Box<[u8; 1 << 16]>,
-    /// Where it may between two characters of one block, which the others do not tell.
+    /// Where a token may cross within a block, of which the filter has no places.
     pub(super) blocks: Blocks,
 }
 
