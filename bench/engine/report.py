@@ -18,9 +18,7 @@ import platform
 import statistics
 import sys
 import time
-import unicodedata
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import accumulate, zip_longest
@@ -32,16 +30,13 @@ from support.oracle import oracle
 from bench.engine import load
 from bench.engine.cold import in_child, measure
 from bench.engine.engines import NAMES, Work, documents_of, engines_of
+from bench.engine.languages import beside_english
 from bench.engine.peers import compare
-from bench.texts import parsed, translations
+from bench.texts import parsed
 
 CHARACTERS = 10_000
 ROUNDS = 7
 MEGABYTE = 1_000_000
-#: The first word of the Unicode names of most letters of a text, and the name of its language.
-SCRIPTS = {"HIRAGANA": "Japanese", "HANGUL": "Korean", "THAI": "Thai", "DEVANAGARI": "Hindi"}
-#: Words that are a fifth of English prose.
-COMMON = frozenset(("the", "of", "and", "to", "a", "in", "is", "it", "that"))
 Row = tuple[str, str, str]
 
 
@@ -75,14 +70,12 @@ def figures_of(name: str, texts: Sequence[Path]) -> dict[tuple[str, str], str]:
 
 def new_text(name: str, engines: dict[str, dict[str, Work]], texts: Sequence[Path]) -> list[Row]:
     """Measure lists and counts of text that the process has not seen, 120,000 characters of each
-    text, and compare the counts of languages, for which there are translations too."""
+    text, and compare counts of languages, for which there are translations too."""
     rows = []
-    languages: dict[str, list[float]] = {}
     for kind in ("list", "count"):
         works = {k: work for k, work in engines[kind].items() if k != "tiktoken"}
         ratios = []
-        others = [path for path in translations() if path not in texts and kind == "count"]
-        for path in [*texts, *others]:
+        for path in texts:
             documents = documents_of(path, CHARACTERS, 120_000)
             # In a child: CPython keeps the UTF-8 that an engine asks for.
             answers: list[Any] = in_child(oracle(name).encode_ordinary, documents)[1]
@@ -90,31 +83,12 @@ def new_text(name: str, engines: dict[str, dict[str, Work]], texts: Sequence[Pat
                 answers = [len(ids) for ids in answers]
             size = sum(len(document.encode()) for document in documents)
             speeds = measure(works, documents, answers, size / MEGABYTE)
-            if kind == "count" and (language := language_of("".join(documents))):
-                languages.setdefault(language, []).append(speeds["ours"])
             ours = speeds.pop("ours")
-            if path in texts:
-                ratios.append(ours / max(speeds.values(), default=float("nan")))
+            ratios.append(ours / max(speeds.values(), default=float("nan")))
         rows.append((f"{kind}, new text", "the best peer", cell(ratios)))
-    english = languages.pop("English", [])
-    for language, found in sorted(languages.items() if english else ()):
-        ratio = statistics.median(found) / statistics.median(english)
+    for language, ratio in beside_english(engines["count"]["ours"], texts).items():
         rows.append((f"count, new text, {language}, MB/s", "English prose", f"{ratio:.2f}"))
     return rows
-
-
-def language_of(text: str) -> str | None:
-    """Return the language of a text, by its letters, and English by its words; None for code and
-    data, and for languages without a row."""
-    letters = Counter(unicodedata.name(c, "").partition(" ")[0] for c in text if c.isalpha())
-    for script, language in SCRIPTS.items():
-        if letters[script] > 0.2 * letters.total():
-            return language
-    words = text.lower().split()
-    is_english = sum(map(COMMON.__contains__, words)) > 0.12 * len(words)
-    # Descriptions in YAML or JSON have these words too, between signs and indentation.
-    is_prose = sum(letters.values()) > 0.6 * len(text)
-    return "English" if is_english and is_prose else None
 
 
 def seen_text(name: str, engines: dict[str, dict[str, Work]], texts: Sequence[Path]) -> list[Row]:
