@@ -6,40 +6,37 @@
 
 use crate::merge::initial::character;
 use crate::merge::segments::{Crossings, OTHER, Segment, THREE_BYTES, decode};
-use crate::vocabulary::hash::K0;
-use crate::vocabulary::regions::Regions;
 
 /// The first code point after the blocks of 128 code points, whose first byte is 0xe0.
 pub const BLOCKS_END: u32 = 1 << 12;
 
 /// Flags of three adjacent characters of a token: its whole characters start with them, end with
 /// them, or are more than three.
-const STARTS: u64 = 1;
-const ENDS: u64 = 1 << 1;
-const INNER: u64 = 1 << 2;
+const STARTS: u8 = 1;
+const ENDS: u8 = 1 << 1;
+const INNER: u8 = 1 << 2;
 
 /// Where a token may cross between two characters of one block.
 #[derive(Debug)]
 pub struct Blocks {
-    /// A bit for two characters: whether a token may cross whatever is beside them. By the block,
-    /// the first and the second one.
-    pairs: Box<[[[u64; 2]; 128]]>,
-    /// A Bloom filter of the flags of three characters, by the block of the middle one.
-    threes: Box<[u64]>,
-    regions: Regions<{ BLOCKS_END as usize / 128 }>,
+    /// By two characters, the first one without its block: in the lowest bit, whether a token may
+    /// cross whatever is beside them. Above it, the row of the two in `threes`.
+    pairs: Box<[u32]>,
+    /// The flags of two characters and the one after them, without its block. All others share the
+    /// first row, which has none.
+    threes: Vec<[u8; 128]>,
 }
 
-/// Returns the block of a character; None if it is in none.
+/// Returns the place of two characters in `pairs`.
 #[inline(always)]
-fn block_of(point: u32) -> Option<usize> {
-    let is_known = (THREE_BYTES..BLOCKS_END).contains(&point);
-    is_known.then_some(point as usize / 128)
+fn pair_of(before: u32, after: u32) -> usize {
+    (after % BLOCKS_END * 128 + before % 128) as usize
 }
 
-/// Returns the block of two characters; None if they are not in one.
+/// Returns whether two characters are in one block.
 #[inline(always)]
-pub fn common_block(before: u32, after: u32) -> Option<usize> {
-    block_of(after).filter(|_| (before ^ after) < 128)
+pub fn are_in_block(before: u32, after: u32) -> bool {
+    (THREE_BYTES..BLOCKS_END).contains(&after) && (before ^ after) < 128
 }
 
 /// Returns whether the last character of a piece of more than three bytes is in a block.
@@ -49,71 +46,49 @@ pub fn ends_in_block(piece: &[u8]) -> bool {
 }
 
 impl Blocks {
-    /// Makes an empty table from the number of tokens of each block.
-    pub fn of(counts: &[u32]) -> Self {
-        let (regions, words) = Regions::of(std::array::from_fn(|block| counts[block] + 1));
+    pub fn new() -> Self {
         Blocks {
-            pairs: vec![[[0; 2]; 128]; BLOCKS_END as usize / 128].into_boxed_slice(),
-            threes: vec![0; words].into_boxed_slice(),
-            regions,
+            pairs: vec![0; pair_of(127, BLOCKS_END - 1) + 1].into_boxed_slice(),
+            threes: vec![[0; 128]],
         }
     }
 
-    /// Adds a place in a token, between the middle ones of four characters. The others are `OTHER`
-    /// if the token does not contain them.
-    pub fn add(&mut self, block: usize, [first, before, after, last]: [u32; 4]) {
+    /// Adds a place in a token, between the middle ones of four characters, which are in one block.
+    /// The others are `OTHER` if the token does not contain them.
+    pub fn add(&mut self, [first, before, after, last]: [u32; 4]) {
         match (first, last) {
-            (OTHER, OTHER) => {
-                let row = &mut self.pairs[block][before as usize % 128];
-                row[after as usize / 64 % 2] |= 1 << (after % 64);
-            }
-            (OTHER, _) => self.add_three(block, [before, after, last], STARTS),
-            (_, OTHER) => self.add_three(block, [first, before, after], ENDS),
+            (OTHER, OTHER) => self.pairs[pair_of(before, after)] |= 1,
+            (OTHER, _) => self.add_three([before, after, last], STARTS),
+            (_, OTHER) => self.add_three([first, before, after], ENDS),
             _ => {
-                self.add_three(block, [first, before, after], INNER);
-                self.add_three(block, [before, after, last], INNER);
+                self.add_three([first, before, after], INNER);
+                self.add_three([before, after, last], INNER);
             }
         }
     }
 
-    fn add_three(&mut self, block: usize, three: [u32; 3], flag: u64) {
-        let (place, shifts) = self.place(block, three);
-        for shift in shifts {
-            self.threes[place] |= flag.rotate_left(shift);
+    fn add_three(&mut self, [first, middle, last]: [u32; 3], flag: u8) {
+        let pair = &mut self.pairs[pair_of(first, middle)];
+        if *pair < 2 {
+            *pair |= (self.threes.len() as u32) << 1;
+            self.threes.push([0; 128]);
         }
+        self.threes[(*pair >> 1) as usize][last as usize % 128] |= flag;
     }
 
-    /// Returns the word of three characters in the filter, and two shifts in it.
+    /// Returns 1 if a token may cross between two characters, else 0, and the flags of these and
+    /// the one after them. Yes is always right, and the answer if they are not in one block.
+    /// `ending` are the flags of the character before the two and these.
     #[inline(always)]
-    fn place(&self, block: usize, three: [u32; 3]) -> (usize, [u32; 2]) {
-        let [first, middle, last] = three.map(u64::from);
-        let hash = (first << 42 | middle << 21 | last).wrapping_mul(K0);
-        let place = self.regions.place(block, (hash >> 32) as u32);
-        (place, [26, 20].map(|bits| (hash >> bits) as u32 % 64))
-    }
-
-    /// Returns the flags of three characters, in the lowest bits.
-    #[inline(always)]
-    fn flags(&self, three: [u32; 3]) -> u64 {
-        let Some(block) = block_of(three[1]) else {
-            return 0;
-        };
-        let (place, [one, two]) = self.place(block, three);
-        let word = self.threes[place];
-        word.rotate_right(one) & word.rotate_right(two)
-    }
-
-    /// Returns 1 if a token may cross between two characters, else 0. Yes is always right, and the
-    /// answer if they are not in one block. `ending` are the flags of these two and the character
-    /// before them, `starting` those of these two and the one after.
-    #[inline(always)]
-    fn crosses(&self, before: u32, after: u32, ending: u64, starting: u64) -> u64 {
-        let Some(block) = common_block(before, after) else {
-            return 1;
-        };
-        let row = self.pairs[block][before as usize % 128];
-        let always = row[after as usize / 64 % 2] >> (after % 64);
-        (always | starting | ending >> 1 | (ending & starting) >> 2) & 1
+    fn crosses(&self, [before, after, last]: [u32; 3], ending: u8) -> (u8, u8) {
+        if !(THREE_BYTES..BLOCKS_END).contains(&after) {
+            return (1, 0);
+        }
+        let pair = self.pairs[pair_of(before, after)];
+        let starting = self.threes[(pair >> 1) as usize][last as usize % 128];
+        let may_cross = pair as u8 | starting | ending >> 1 | (ending & starting) >> 2;
+        let is_border = (before ^ after) >= 128;
+        (may_cross & 1 | u8::from(is_border), starting)
     }
 }
 
@@ -127,7 +102,7 @@ pub struct BlockSegments<'a> {
     /// those before it that are in one segment.
     at: usize,
     near: [(u32, usize); 2],
-    flags: u64,
+    flags: u8,
     /// The ends that were found, as bits from the place `base`.
     ends: u64,
     base: usize,
@@ -159,9 +134,9 @@ impl<'a> BlockSegments<'a> {
         self.base = at;
         while at < self.piece.len() && at - self.base < WINDOW {
             let last = decode_after(self.piece, at + after.1);
-            let next = self.blocks.flags([before.0, after.0, last.0]);
-            let crosses = self.blocks.crosses(before.0, after.0, flags, next);
-            self.ends |= (crosses ^ 1) << (at - self.base);
+            let three = [before.0, after.0, last.0];
+            let (crosses, next) = self.blocks.crosses(three, flags);
+            self.ends |= u64::from(crosses ^ 1) << (at - self.base);
             flags = next & crosses.wrapping_neg();
             at += after.1;
             (before, after) = (after, last);

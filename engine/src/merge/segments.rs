@@ -12,7 +12,7 @@
 //! the scripts in which three must be looked at.
 
 use crate::merge::NO_RANK;
-use crate::merge::blocks::{BLOCKS_END, Blocks, common_block};
+use crate::merge::blocks::{BLOCKS_END, Blocks, are_in_block};
 use crate::merge::initial::{character, is_trailing};
 use crate::vocabulary::Pairs;
 use crate::vocabulary::hash::K0;
@@ -123,7 +123,7 @@ impl Crossings {
             filter: vec![Line::default(); lines].into_boxed_slice(),
             regions,
             characters: Box::new([0; 1 << 16]),
-            blocks: Blocks::of(&counts),
+            blocks: Blocks::new(),
         };
         let points = (0u32..).zip(&mut crossings.characters[..]);
         for (point, flags) in points.skip(THREE_BYTES as usize) {
@@ -144,8 +144,7 @@ impl Crossings {
             for after in before & !127..(before | 127) + 1 {
                 let end = 0x80 | before as u8 & 0x3f;
                 if crossings.crosses_within(before, after, end, 0xe0) {
-                    let near = [OTHER, before, after, OTHER];
-                    crossings.blocks.add(before as usize / 128, near);
+                    crossings.blocks.add([OTHER, before, after, OTHER]);
                 }
             }
         }
@@ -176,8 +175,8 @@ impl Crossings {
                 }
                 (false, false) if before < OTHER && after < OTHER => {
                     let last = decode(token, at + len).0;
-                    if let Some(block) = common_block(before, after) {
-                        self.blocks.add(block, [first, before, after, last]);
+                    if are_in_block(before, after) {
+                        self.blocks.add([first, before, after, last]);
                     } else {
                         let two = self.place(before, after);
                         self.insert(two);
