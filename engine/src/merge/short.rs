@@ -86,26 +86,21 @@ impl Parts {
         self.rank_all(vocabulary);
     }
 
-    /// Ranks each part joined with the next. Their cache misses overlap, also with those of three
-    /// parts, which most first merges need.
+    /// Ranks each part joined with the next. Their cache misses overlap.
     #[inline(always)]
     fn rank_all(&mut self, vocabulary: &Vocabulary) {
-        let key = |i: usize, parts: usize| {
-            let [start, end] = [i, i + parts].map(|part| self.starts[part] as usize);
+        let key = |i: usize| {
+            let [start, end] = [i, i + 2].map(|part| self.starts[part] as usize);
             Key::of(&self.text, start, end - start)
         };
         let mut maybe = 0u64;
         for i in 1..self.count {
-            if i > 1 {
-                let three = key(i - 2, 3);
-                vocabulary.fetch(three, three.hash());
-            }
-            let two = key(i - 1, 2);
+            let two = key(i - 1);
             maybe |= (vocabulary.fetch(two, two.hash()) as u64) << (i - 1);
         }
         while maybe != 0 {
             let i = maybe.trailing_zeros() as usize;
-            let two = key(i, 2);
+            let two = key(i);
             let rank = vocabulary.find_short(two, two.hash()).unwrap_or(NO_RANK);
             self.joins[i] = join(rank, i);
             maybe &= maybe - 1;
