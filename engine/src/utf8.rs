@@ -187,7 +187,6 @@ mod lanes {
         // SAFETY: as many bytes were written, of whole characters.
         unsafe {
             bytes.set_len(done);
-            bytes.shrink_to_fit();
             Some(String::from_utf8_unchecked(bytes))
         }
     }
