@@ -3,7 +3,7 @@
 
 use crate::cache::recent::{Recent, Slot};
 use crate::cache::segments::Seen;
-use crate::cache::{Cache, Entry, MAX_IDS};
+use crate::cache::{Cache, Entry, MAX_IDS, MAX_PIECE_BYTES};
 use crate::merge::Merger;
 use crate::merge::blocks::{BlockSegments, ends_in_block};
 use crate::merge::segments::{Segments, starts_wide};
@@ -75,10 +75,11 @@ impl Lookup<'_> {
                 sink.push(id);
                 return;
             }
-            if self.put_cached(piece, key, hash, sink) {
+            let was_seen = piece.len() <= MAX_PIECE_BYTES && self.seen.add(hash);
+            if was_seen && self.put_cached(piece, key, hash, sink) {
                 return;
             }
-            let (crossings, known) = (self.vocabulary.crossings(), (key, hash));
+            let (crossings, known) = (self.vocabulary.crossings(), (key, hash, was_seen));
             let was_put = if ends_in_block(piece) {
                 self.put_segments(piece, known, BlockSegments::of(crossings, piece), sink)
             } else {

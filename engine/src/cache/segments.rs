@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use crate::cache::Entry;
 use crate::cache::lookup::Lookup;
 use crate::cache::recent::Slot;
-use crate::cache::{Entry, MAX_PIECE_BYTES};
 use crate::cancel;
 use crate::merge::segments::Segment;
 use crate::output::Sink;
@@ -17,8 +17,9 @@ const SEEN_BITS: usize = 1 << 18;
 /// Number of segments between checks for cancellation; more than a cached pre-token has.
 const ASK_EVERY: usize = 4096;
 
-/// A Bloom filter of the hashes of pre-tokens that were seen once. They are cached when they are
-/// seen again: most long ones never are, and caching costs more than merging a few segments.
+/// A Bloom filter of the hashes of pre-tokens that were seen. They are cached when they are seen
+/// again: most never are, and looking them up or caching them costs more than merging a few
+/// segments.
 #[derive(Default)]
 pub struct Seen {
     bits: Vec<u64>,
@@ -27,7 +28,7 @@ pub struct Seen {
 
 impl Seen {
     /// Adds a hash. Returns whether it may have been added before.
-    fn add(&mut self, hash: u64) -> bool {
+    pub fn add(&mut self, hash: u64) -> bool {
         // A full filter would say so of every hash.
         if self.used * 4 >= self.bits.len() * 64 {
             self.bits.clear();
@@ -44,20 +45,20 @@ impl Seen {
 }
 
 impl Lookup<'_> {
-    /// Encodes a pre-token that is not cached if it has several segments. Returns whether it has.
+    /// Encodes a pre-token that was not found if it has several segments. Returns whether it has.
     /// No token crosses their ends, so it is no token, and merging it is merging them.
     #[inline(never)]
     pub fn put_segments<S: Sink>(
         &mut self,
         piece: &[u8],
-        (key, hash): (Option<Key>, u64),
+        (key, hash, was_seen): (Option<Key>, u64, bool),
         mut segments: impl Iterator<Item = Segment>,
         sink: &mut S,
     ) -> bool {
         let Some(first) = segments.next().filter(|first| first.end < piece.len()) else {
             return false;
         };
-        if piece.len() > MAX_PIECE_BYTES || !self.seen.add(hash) {
+        if !was_seen {
             self.encode_segments(piece, first, segments, sink);
             return true;
         }
