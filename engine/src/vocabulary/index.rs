@@ -1,23 +1,38 @@
-//! Hash index from a long token's bytes to its position: open addressing over positions.
+//! Hash index of long tokens: open addressing, with what a comparison needs in one place.
 
 use crate::vocabulary::hash::hash;
 use crate::vocabulary::rank_table::Tokens;
+use crate::vocabulary::regions::Regions;
+use crate::vocabulary::short_table::{REGIONS, first_bytes, region};
 
-/// An index over `Tokens`, which it does not own.
+/// An index over `Tokens`, which it does not own. Tokens that begin alike share a region.
 #[derive(Debug)]
 pub struct TokenIndex {
-    /// The upper half of the hash and, in the lower half, the position + 1. 0 is a free slot.
-    slots: Vec<u64>,
+    slots: Vec<Slot>,
+    regions: Regions<REGIONS>,
+}
+
+/// A token: a part of its hash, its place in the bytes of all tokens, and its id. The length of a
+/// free slot is 0.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    tag: u32,
+    start: u32,
+    len: u32,
+    id: u32,
 }
 
 impl TokenIndex {
     /// Indexes the tokens at `positions`. Also returns the first position that repeats an earlier
     /// token.
-    pub fn of(tokens: &Tokens, positions: &[usize]) -> (Self, Option<usize>) {
-        let capacity = (positions.len() * 2).next_power_of_two().max(2);
-        let mut index = TokenIndex {
-            slots: vec![0; capacity],
-        };
+    pub fn of(tokens: &Tokens, ids: &[u32], positions: &[usize]) -> (Self, Option<usize>) {
+        let mut counts = [0u32; REGIONS];
+        for &position in positions {
+            counts[region(first_bytes(tokens.get(position)))] += 1;
+        }
+        let (regions, places) = Regions::of(counts.map(|count| (count * 2).max(1)));
+        let slots = vec![Slot::default(); places];
+        let mut index = TokenIndex { slots, regions };
         let mut repeated = None;
         for &position in positions {
             let token = tokens.get(position);
@@ -27,37 +42,41 @@ impl TokenIndex {
                     repeated.get_or_insert(position);
                 }
                 Err(free) => {
-                    index.slots[free] = tag(hash) | (position as u64 + 1);
+                    index.slots[free] = Slot {
+                        tag: hash as u32,
+                        start: tokens.start(position) as u32,
+                        len: token.len() as u32,
+                        id: ids[position],
+                    };
                 }
             }
         }
         (index, repeated)
     }
 
-    /// Returns the position of the token with this `hash`.
-    pub fn find(&self, token: &[u8], hash: u64, tokens: &Tokens) -> Option<usize> {
+    /// Returns the id of the token with this `hash`.
+    pub fn find(&self, token: &[u8], hash: u64, tokens: &Tokens) -> Option<u32> {
         self.probe(token, hash, tokens).ok()
     }
 
-    /// Returns the position of the token, or the free slot for it.
-    fn probe(&self, token: &[u8], hash: u64, tokens: &Tokens) -> Result<usize, usize> {
-        let mask = self.slots.len() - 1;
-        let mut at = hash as usize & mask;
+    /// Returns the id of the token, or the free slot for it.
+    fn probe(&self, token: &[u8], hash: u64, tokens: &Tokens) -> Result<u32, usize> {
+        let region = region(first_bytes(token));
+        let mut at = self.regions.place(region, (hash >> 32) as u32);
         loop {
             let slot = self.slots[at];
-            if slot == 0 {
+            if slot.len == 0 {
                 return Err(at);
             }
-            let position = (slot as u32 - 1) as usize;
-            if tag(slot) == tag(hash) && tokens.get(position) == token {
-                return Ok(position);
+            if slot.tag == hash as u32 && tokens.has(slot.start as usize, slot.len as usize, token)
+            {
+                return Ok(slot.id);
             }
-            at = (at + 1) & mask;
+            at = if at + 1 == self.slots.len() {
+                0
+            } else {
+                at + 1
+            };
         }
     }
-}
-
-/// Returns the part of a hash, or of a slot, that is compared first.
-fn tag(hash: u64) -> u64 {
-    hash & 0xffff_ffff << 32
 }

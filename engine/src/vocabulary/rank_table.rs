@@ -40,7 +40,13 @@ impl Tokens {
         Key::of(&self.bytes, start, self.ends[i] as usize - start)
     }
 
-    fn start(&self, i: usize) -> usize {
+    /// Returns whether the `len` bytes from `start` of all strings are this one.
+    #[inline(always)]
+    pub fn has(&self, start: usize, len: usize, string: &[u8]) -> bool {
+        len == string.len() && self.bytes[start..start + len] == *string
+    }
+
+    pub fn start(&self, i: usize) -> usize {
         if i == 0 { 0 } else { self.ends[i - 1] as usize }
     }
 
@@ -176,8 +182,7 @@ impl RankTable {
 
     /// Returns the id of a token that is not in `short`, by its `hash`; None if there is none.
     pub fn id_of_long(&self, token: &[u8], hash: u64) -> Option<u32> {
-        let position = self.index.find(token, hash, &self.tokens)?;
-        Some(self.ids[position])
+        self.index.find(token, hash, &self.tokens)
     }
 
     /// Returns the table of most tokens of at most 15 bytes.
@@ -278,7 +283,7 @@ impl Builder {
         let (short, repeated_short) = ShortTable::of(keys);
         let is_long = |&i: &usize| !short.has_all_of(tokens.get(i).len());
         let long: Vec<usize> = (0..ids.len()).filter(is_long).collect();
-        let (index, repeated_long) = TokenIndex::of(&tokens, &long);
+        let (index, repeated_long) = TokenIndex::of(&tokens, &ids, &long);
         let repeated = repeated_short.into_iter().chain(repeated_long).min();
         let table = RankTable {
             tokens,

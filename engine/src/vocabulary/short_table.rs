@@ -104,11 +104,11 @@ pub struct ShortTable {
 }
 
 /// Number of regions: one for each second byte of a string and upper three bits of its first byte.
-const REGIONS: usize = 1 << 11;
+pub const REGIONS: usize = 1 << 11;
 
 /// Returns the region of a string, by its first bytes.
 #[inline(always)]
-fn region(first_bytes: u64) -> usize {
+pub fn region(first_bytes: u64) -> usize {
     (first_bytes >> 5) as usize & (REGIONS - 1)
 }
 
