@@ -14,6 +14,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from bench.engine.cold import in_child
 from bench.engine.engines import NAMES, Work, documents_of, engines_of
@@ -31,35 +32,41 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     _, texts = parsed(parser)
     for name in NAMES:
-        for language, ratio in beside_english(engines_of(name)["count"]["ours"], texts).items():
+        for language, ratio in beside_english(engines_of(name), texts).items():
             print(f"{name} {language:9} {ratio:.2f}", flush=True)
     return 0
 
 
-def beside_english(count: Work, texts: Sequence[Path]) -> dict[str, float]:
+def beside_english(engines: dict[str, dict[str, Work]], texts: Sequence[Path]) -> dict[str, float]:
     """Return the MB/s of each language as a multiple of that of English prose; nothing without a
-    text in English. There are translations beside the texts.
+    text in English. There are translations beside the texts. Ends the command if a count is not
+    tiktoken's.
 
     The texts take turns, each pass in a new process. A round compares the medians over the texts of
     a language; the median over the rounds is returned.
     """
+    count, tiktoken = engines["count"]["ours"], engines["list"]["tiktoken"]
     by_language = defaultdict(list)
     for path in dict.fromkeys([*texts, *translations()]):
         documents = documents_of(path, 10_000, 120_000)
         if language := language_of("".join(documents)):
+            lists: list[Any] = in_child(tiktoken, documents)[1]
+            if in_child(count, documents)[1] != [len(ids) for ids in lists]:
+                sys.exit(f"the counts of {path} differ from tiktoken's")
             by_language[language].append((documents, sum(len(d.encode()) for d in documents)))
-    ratios: dict[str, list[float]] = {language: [] for language in by_language}
-    english = by_language.get("English")
-    for _ in range(ROUNDS if english else 0):
+    if "English" not in by_language:
+        return {}
+    ratios = defaultdict(list)
+    for _ in range(ROUNDS):
         speeds = {
             language: statistics.median(
                 size / in_child(count, documents)[0] for documents, size in same
             )
             for language, same in by_language.items()
         }
+        english = speeds.pop("English")
         for language, speed in speeds.items():
-            ratios[language].append(speed / speeds["English"])
-    del ratios["English"]
+            ratios[language].append(speed / english)
     return {language: statistics.median(found) for language, found in sorted(ratios.items())}
 
 

@@ -86,7 +86,7 @@ def new_text(name: str, engines: dict[str, dict[str, Work]], texts: Sequence[Pat
             ours = speeds.pop("ours")
             ratios.append(ours / max(speeds.values(), default=float("nan")))
         rows.append((f"{kind}, new text", "the best peer", cell(ratios)))
-    for language, ratio in beside_english(engines["count"]["ours"], texts).items():
+    for language, ratio in beside_english(engines, texts).items():
         rows.append((f"count, new text, {language}, MB/s", "English prose", f"{ratio:.2f}"))
     return rows
 

@@ -46,6 +46,7 @@ impl Tokens {
         len == string.len() && self.bytes[start..start + len] == *string
     }
 
+    /// Returns the start of a string in the bytes of all strings.
     pub fn start(&self, i: usize) -> usize {
         if i == 0 { 0 } else { self.ends[i - 1] as usize }
     }
