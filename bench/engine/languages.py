@@ -39,8 +39,8 @@ def main() -> int:
 
 def beside_english(engines: dict[str, dict[str, Work]], texts: Sequence[Path]) -> dict[str, float]:
     """Return the MB/s of each language as a multiple of that of English prose; nothing without a
-    text in English. There are translations beside the texts. Ends the command if a count is not
-    tiktoken's.
+    text in English. Measures 120,000 characters of each text and of the translations of
+    `bench.texts`. Ends the command if a count is not tiktoken's.
 
     The texts take turns, each pass in a new process. A round compares the medians over the texts of
     a language; the median over the rounds is returned.

@@ -3,9 +3,9 @@
     make bench-engine                   all texts of bench/texts.py
     make bench-engine TEXTS="FILE…"     texts of your own
 
-Runs the measurements of `cold`, `peers` and `load`, and those of a process after a fork. A ratio is
-this engine's speed as a multiple of the other's on the same text: first the median over the texts,
-then the worst text. Above 1 this engine is faster.
+Runs the measurements of `cold`, `languages`, `peers` and `load`, and those of a process after a
+fork. A ratio is this engine's speed as a multiple of the other's on the same text: first the median
+over the texts, then the worst text. Above 1 this engine is faster.
 """
 
 from __future__ import annotations

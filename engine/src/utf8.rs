@@ -184,6 +184,7 @@ mod lanes {
         for &point in rest {
             write(one_encoded(point.into())?);
         }
+        // Not shrunk: it is used once, and the rest would be lost to the next text.
         // SAFETY: as many bytes were written, of whole characters.
         unsafe {
             bytes.set_len(done);

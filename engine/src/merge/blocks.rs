@@ -87,8 +87,8 @@ impl Blocks {
         let pair = self.pairs[pair_of(before, after)];
         let starting = self.threes[(pair >> 1) as usize][last as usize % 128];
         let may_cross = pair as u8 | starting | ending >> 1 | (ending & starting) >> 2;
-        let is_border = (before ^ after) >= 128;
-        (may_cross & 1 | u8::from(is_border), starting)
+        let are_apart = !are_in_block(before, after);
+        (may_cross & 1 | u8::from(are_apart), starting)
     }
 }
 

@@ -68,15 +68,33 @@ impl TokenIndex {
             if slot.len == 0 {
                 return Err(at);
             }
-            if slot.tag == hash as u32 && tokens.has(slot.start as usize, slot.len as usize, token)
-            {
+            if slot.tag == hash as u32 && tokens.bytes(slot.start, slot.len) == token {
                 return Ok(slot.id);
             }
-            at = if at + 1 == self.slots.len() {
-                0
-            } else {
-                at + 1
-            };
+            // Probing may go on into the next region.
+            at += 1;
+            if at == self.slots.len() {
+                at = 0;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::vocabulary::rank_table::RankTable;
+
+    #[test]
+    fn long_tokens_that_begin_alike_are_found_and_others_are_not() {
+        // They are in the last region, so that probing may go on at the first one.
+        let tokens: Vec<_> = (0..128u128).map(|i| (!(i << 64)).to_le_bytes()).collect();
+        for count in 1..tokens.len() {
+            let items = tokens.iter().map(|token| token.to_vec()).zip(0..);
+            let table = RankTable::from_items(items.take(count)).expect("no duplicates");
+            for (token, id) in tokens.iter().zip(0..) {
+                let expected = Some(id).filter(|&id| (id as usize) < count);
+                assert_eq!(table.id_of(token), expected, "{token:?}");
+            }
         }
     }
 }

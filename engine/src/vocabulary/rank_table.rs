@@ -40,10 +40,9 @@ impl Tokens {
         Key::of(&self.bytes, start, self.ends[i] as usize - start)
     }
 
-    /// Returns whether the `len` bytes from `start` of all strings are this one.
-    #[inline(always)]
-    pub fn has(&self, start: usize, len: usize, string: &[u8]) -> bool {
-        len == string.len() && self.bytes[start..start + len] == *string
+    /// Returns the `len` bytes from `start` of all strings.
+    pub fn bytes(&self, start: u32, len: u32) -> &[u8] {
+        &self.bytes[start as usize..][..len as usize]
     }
 
     /// Returns the start of a string in the bytes of all strings.
